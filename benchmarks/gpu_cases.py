@@ -177,7 +177,7 @@ class Operand:
             sizes = (self.m, self.n, self.ld)
             return MatrixBatch.of_sizes(device, self.flat.dtype, self.addresses, *sizes)
         stack = self.flat.reshape(len(self.m), int(self.n[0]), int(self.m[0])).transpose(0, 2, 1)
-        return MatrixBatch.of(device, stack[0] if self.shape == "native" else stack)
+        return MatrixBatch.from_array(device, stack[0] if self.shape == "native" else stack)
 
     def get(self, i: int) -> np.ndarray:
         """Matrix i on the host."""

@@ -67,7 +67,7 @@ class Pivots:
                 device, np.int32, self.addresses, self.n, one, np.maximum(self.n, 1)
             )
         stack = self.flat.reshape(len(self.n), case.n, 1)
-        return MatrixBatch.of(device, stack[0] if case.shape == "native" else stack)
+        return MatrixBatch.from_array(device, stack[0] if case.shape == "native" else stack)
 
 
 def ours(problem: Problem) -> Run:

@@ -22,10 +22,12 @@ from .symbolic.diagonal import TINY_DIAGONAL
 from .symbolic.phase import SymbolicOptions
 from .symbolic.preprocess import looks_at_values
 
-_BLOCK = 1 << 15  # entries compared at a time: arrays that differ mostly do so in the first ones
-_COLUMNS = sp.csc_array, sp.csc_matrix
+_BLOCK_ENTRIES = (
+    1 << 15
+)  # entries compared at a time: arrays that differ mostly do so in the first ones
+_CSC_TYPES = sp.csc_array, sp.csc_matrix
 _INT32 = np.dtype(np.int32)
-_OTHER = -1
+_MISMATCH = -1
 _often = CallCounter()  # patterns come again
 
 
@@ -44,39 +46,39 @@ def same_bits(a: Untyped, b: Untyped) -> bool:
     if type(a) is not type(b) or a.dtype != b.dtype or a.shape != b.shape:
         return False
     word = f"u{min(8, a.dtype.itemsize)}"
-    if isinstance(a, np.ndarray) and a.dtype.kind == "i" and a.size <= _BLOCK:
+    if isinstance(a, np.ndarray) and a.dtype.kind == "i" and a.size <= _BLOCK_ENTRIES:
         return a.tobytes() == b.tobytes()
     a, b = (np.ravel(x) if isinstance(x, np.ndarray) else x.ravel() for x in (a, b))
     a, b = a.view(word), b.view(word)
-    step = _BLOCK if isinstance(a, np.ndarray) else max(1, a.size)
+    step = _BLOCK_ENTRIES if isinstance(a, np.ndarray) else max(1, a.size)
     return all(bool((a[i : i + step] == b[i : i + step]).all()) for i in range(0, a.size, step))
 
 
 @brief
-def _structure_if(indptr, indices, data, own_indptr, own_indices, scaling):
-    """`structure` of compressed columns, if these are of that very pattern; else `_OTHER`.
+def _structure_if(indptr, indices, data, cached_indptr, cached_indices, scaling):
+    """`structure` of compressed columns, if these are of that very pattern; else `_MISMATCH`.
 
-    `_OTHER`, too, for values of which more has to be said: that are not finite, or that have small
-    diagonal entries where a method with a `scaling` looks at them.
+    `_MISMATCH`, too, for values of which more has to be said: that are not finite, or that have
+    small diagonal entries where a method with a `scaling` looks at them.
     """
     same, largest, least = True, 0.0, np.inf
-    for j in range(own_indptr.size):
-        same &= indptr[j] == own_indptr[j]
-    for p in range(own_indices.size):
-        same &= indices[p] == own_indices[p]
+    for j in range(cached_indptr.size):
+        same &= indptr[j] == cached_indptr[j]
+    for p in range(cached_indices.size):
+        same &= indices[p] == cached_indices[p]
     if not same:
-        return _OTHER
-    for j in range(own_indptr.size - 1):
+        return _MISMATCH
+    for j in range(cached_indptr.size - 1):
         diagonal = 0.0
-        for p in range(own_indptr[j], own_indptr[j + 1]):
+        for p in range(cached_indptr[j], cached_indptr[j + 1]):
             size = np.float64(np.abs(data[p]))
             same &= size < np.inf  # no NaN either
             largest = max(largest, size)
-            diagonal = size if own_indices[p] == j else diagonal
+            diagonal = size if cached_indices[p] == j else diagonal
         least = min(least, diagonal)
     if not same or (scaling and not (least > 0 and TINY_DIAGONAL * largest <= least)):
-        return _OTHER
-    return structure(own_indptr, own_indices, data)
+        return _MISMATCH
+    return structure(cached_indptr, cached_indices, data)
 
 
 def _is_plain(array: object, dtype: np.dtype | None = None) -> bool:
@@ -92,7 +94,7 @@ def _is_plain(array: object, dtype: np.dtype | None = None) -> bool:
 class _CacheEntry(NamedTuple):
     """An analysis, what it is of and was asked for with, and the bytes of its arrays."""
 
-    of: tuple[object, ...]
+    key: tuple[object, ...]
     asked: tuple[object, ...]
     size: int
     analysis: Analysis
@@ -119,10 +121,10 @@ class AnalysisCache:
 
     def __init__(self, most: int = 16, most_bytes: int = 1 << 28) -> None:
         self._most, self._most_bytes = most, most_bytes
-        self._kept: tuple[_CacheEntry, ...] = ()
+        self._entries: tuple[_CacheEntry, ...] = ()
         self.hits = self.misses = 0
 
-    def of(
+    def get(
         self,
         matrix: Canonical,
         ordering: str = "auto",
@@ -138,87 +140,98 @@ class AnalysisCache:
         matrix : Canonical
         ordering : str
         fallback : bool, optional
-            As for `Analysis.of`, where it is not that of ``kind="auto"``.
+            As for `Analysis.from_matrix`, where it is not that of ``kind="auto"``.
         backend : str
-            As for `Analysis.of`; not ``"gpu"``, whose memory would be kept.
+            As for `Analysis.from_matrix`; not ``"gpu"``, whose memory would be kept.
         """
         method = matrix.method
         fallback = method.one_triangle if fallback is None else fallback
         if looks_at_values(matrix, method):
-            return self._made(matrix, ordering, fallback, backend)
+            return self._miss(matrix, ordering, fallback, backend)
         key, asked = _key(matrix, ordering, fallback), _asked(backend)
-        for one in self._kept:
-            symbolic = one.analysis.symbolic
+        for entry in self._entries:
+            symbolic = entry.analysis.symbolic
             if (
-                one.of == key
-                and one.asked == asked
+                entry.key == key
+                and entry.asked == asked
                 and same_bits(symbolic.indptr, matrix.indptr)
                 and same_bits(symbolic.indices, matrix.indices)
             ):
-                return self._hit(one)
-        analysis = self._made(matrix, ordering, fallback, backend)
-        of = analysis.symbolic
-        arrays = (*of.plan, of.indptr, of.indices, of.perm, of.row_perm)
+                return self._hit(entry)
+        analysis = self._miss(matrix, ordering, fallback, backend)
+        computed = analysis.symbolic
+        arrays = (
+            *computed.plan,
+            computed.indptr,
+            computed.indices,
+            computed.perm,
+            computed.row_perm,
+        )
         self._keep(_CacheEntry(key, asked, sum(array.nbytes for array in arrays), analysis))
         return analysis
 
-    def again(self, A: Untyped, backend: str = "auto") -> tuple[Canonical, Analysis] | None:
-        """A in canonical form and what `of` gives for it, where there is next to nothing to do.
+    def lookup(self, A: Untyped, backend: str = "auto") -> tuple[Canonical, Analysis] | None:
+        """A in canonical form and what `get` gives for it, where there is next to nothing to do.
 
         Its values are copied. So it is for compressed columns of a pattern that is kept, with
         values of the same method. None otherwise, and for a process that does not ask often.
         """
-        if not (self._kept and type(A) in _COLUMNS and _often()):
+        if not (self._entries and type(A) in _CSC_TYPES and _often()):
             return None
         indptr, indices, data = A.indptr, A.indices, A.data
         if not (_is_plain(indptr, _INT32) and _is_plain(indices, _INT32) and _is_plain(data)):
             return None
         asked, n = _asked(backend), indptr.size - 1
-        for one in self._kept:
-            analysis = one.analysis
-            of = analysis.symbolic
-            if n != of.n or not indices.size == data.size == of.indices.size:
+        for entry in self._entries:
+            analysis = entry.analysis
+            symbolic = analysis.symbolic
+            if n != symbolic.n or not indices.size == data.size == symbolic.indices.size:
                 continue
-            if A.shape != (n, n) or data.dtype != analysis.dtype or one.asked != asked:
+            if A.shape != (n, n) or data.dtype != analysis.dtype or entry.asked != asked:
                 continue
-            found = _structure_if(indptr, indices, data, of.indptr, of.indices, of.method.scaling)
-            if found == _OTHER:
+            symmetry = _structure_if(
+                indptr, indices, data, symbolic.indptr, symbolic.indices, symbolic.method.scaling
+            )
+            if symmetry == _MISMATCH:
                 continue
-            hermitian = found in (SYMMETRIC, POSITIVE_DIAGONAL)
-            method = method_for(found, data.dtype)
-            pattern = of.indptr, of.indices
-            matrix = Canonical(*pattern, data.copy(), n, method, hermitian, own=True)
-            if one.of == _key(matrix, "auto", method.one_triangle):
-                return matrix, self._hit(one)
+            hermitian = symmetry in (SYMMETRIC, POSITIVE_DIAGONAL)
+            method = method_for(symmetry, data.dtype)
+            pattern = symbolic.indptr, symbolic.indices
+            matrix = Canonical(*pattern, data.copy(), n, method, hermitian, owned=True)
+            if entry.key == _key(matrix, "auto", method.one_triangle):
+                return matrix, self._hit(entry)
         return None
 
-    def _hit(self, one: _CacheEntry) -> Analysis:
+    def _hit(self, entry: _CacheEntry) -> Analysis:
         self.hits += 1
-        if self._kept[:1] != (one,):  # nor after another thread has cleared them
-            self._keep(one)
-        return one.analysis
+        if self._entries[:1] != (entry,):  # nor after another thread has cleared them
+            self._keep(entry)
+        return entry.analysis
 
     def clear(self) -> None:
         """Forget all analyses; factors that were made with them keep theirs."""
-        self._kept = ()
+        self._entries = ()
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
-    def _made(self, matrix: Canonical, ordering: str, fallback: bool, backend: str) -> Analysis:
+    def _miss(self, matrix: Canonical, ordering: str, fallback: bool, backend: str) -> Analysis:
         self.misses += 1
-        of = {"choices": SymbolicOptions(ordering), "backend": backend, "fallback": fallback}
-        return Analysis.of(matrix, **of)
+        options = {"choices": SymbolicOptions(ordering), "backend": backend, "fallback": fallback}
+        return Analysis.from_matrix(matrix, **options)
 
-    def _keep(self, one: _CacheEntry) -> None:
+    def _keep(self, entry: _CacheEntry) -> None:
         """Put an analysis before the others, as many of which stay as there is room for."""
-        found, total = [], 0
-        for other in (one, *(other for other in self._kept if other.analysis is not one.analysis)):
-            total += other.size
-            if len(found) == self._most or total > self._most_bytes:
+        entries, total = [], 0
+        for candidate in (
+            entry,
+            *(other for other in self._entries if other.analysis is not entry.analysis),
+        ):
+            total += candidate.size
+            if len(entries) == self._most or total > self._most_bytes:
                 break
-            found.append(other)
-        self._kept = tuple(found)
+            entries.append(candidate)
+        self._entries = tuple(entries)
 
 
 def _key(matrix: Canonical, ordering: str, fallback: bool) -> tuple[object, ...]:

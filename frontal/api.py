@@ -21,7 +21,7 @@ from .matrix.complete import to_canonical
 from .symbolic.phase import SymbolicOptions
 
 _MAX_CACHED_COLUMNS = 2000  # columns, up to which an analysis takes as long as all else together
-_KEPT = "auto", "cpu"  # backends of which analyses are kept
+_CACHED_BACKENDS = "auto", "cpu"  # backends of which analyses are kept
 _analyses = AnalysisCache(
     most_bytes=1 << 22
 )  # of the last small patterns; of values nothing is kept
@@ -162,14 +162,14 @@ def analyze(
     ('cholesky', 512)
     """
     matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite)
-    of = kind, ordering, backend, reuse, progress
+    args = kind, ordering, backend, reuse, progress
     try:
-        return _analyze(matrix, *of)
+        return _analyze(matrix, *args)
     except SingularMatrixError:
         if not (matrix.data == 0).any():
             raise
     pattern = replace(matrix, data=np.ones_like(matrix.data))  # in which stored zeros count
-    return _analyze(pattern, *of)
+    return _analyze(pattern, *args)
 
 
 def factorize(
@@ -268,9 +268,14 @@ def _known(
 ) -> tuple[Canonical, Analysis] | None:
     """Return canonical A and a cached analysis of its pattern, or None; see `AnalysisCache`."""
     chosen = (kind, triangle, reuse, progress) != ("auto", None, 1, None)
-    if chosen or backend not in _KEPT or not isinstance(ordering, str) or ordering != "auto":
+    if (
+        chosen
+        or backend not in _CACHED_BACKENDS
+        or not isinstance(ordering, str)
+        or ordering != "auto"
+    ):
         return None
-    return _analyses.again(A, backend)
+    return _analyses.lookup(A, backend)
 
 
 def _analyzed(
@@ -282,7 +287,7 @@ def _analyzed(
     progress: Progress | None,
 ) -> Analysis:
     """The analysis of a matrix, from before for a small one about which nothing was chosen."""
-    chosen = backend not in _KEPT or (reuse, progress) != (1, None)
+    chosen = backend not in _CACHED_BACKENDS or (reuse, progress) != (1, None)
     if (
         matrix.n > _MAX_CACHED_COLUMNS
         or chosen
@@ -291,7 +296,7 @@ def _analyzed(
     ):
         prewarm(backend, matrix.method, matrix.dtype, matrix.n)
         return _analyze(matrix, kind, ordering, backend, reuse, progress)
-    return _analyses.of(matrix, "auto", _falls_back(kind, matrix), backend)
+    return _analyses.get(matrix, "auto", _falls_back(kind, matrix), backend)
 
 
 def _analyze(
@@ -306,7 +311,7 @@ def _analyze(
     if not isinstance(ordering, str):
         perm, ordering = np.asarray(ordering), "given"
     try:
-        return Analysis.of(
+        return Analysis.from_matrix(
             matrix,
             choices=SymbolicOptions(ordering, perm, reuse),
             backend=backend,
@@ -314,7 +319,7 @@ def _analyze(
             progress=progress,
         )
     except MemoryError as error:
-        raise FactorMemoryError.of(error) from None
+        raise FactorMemoryError.from_error(error) from None
 
 
 def _falls_back(kind: str, matrix: Canonical) -> bool:

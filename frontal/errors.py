@@ -231,12 +231,12 @@ class BatchError(FrontalError, np.linalg.LinAlgError):
                 "in .indices and .columns, -1 for a column that is not known. Try: check=False for "
                 "`status` and no error, or frontal.factorize of one of them, which says more"
             )
-        cause, other = _BATCH_CAUSES.get(self.routine, ("it is singular", "a scaled matrix"))
+        cause, remedy = _BATCH_CAUSES.get(self.routine, ("it is singular", "a scaled matrix"))
         return (
             f"{self.routine} failed for {len(pairs)} of {self.count}: {shown}{more}. Likely "
             f"causes: (a) {cause}, (b) NaN or infinity in it. The others are in .result, the "
             "numbers in .indices and .columns. Try: check=False for `info` and no error, or "
-            f"{other}"
+            f"{remedy}"
         )
 
 
@@ -285,7 +285,7 @@ class FactorMemoryError(FrontalError, MemoryError):
         self.required, self.available = required, available
 
     @classmethod
-    def of(cls, error: MemoryError, required: int = 0) -> FactorMemoryError:
+    def from_error(cls, error: MemoryError, required: int = 0) -> FactorMemoryError:
         """What an allocation that failed comes to, of `required` bytes as far as is known."""
         if isinstance(error, cls):
             return error

@@ -243,10 +243,10 @@ def patched(*modules: str | ModuleType) -> AbstractContextManager[None]:
     >>> type(scipy.sparse.linalg.splu(A)).__name__
     'SuperLU'
     """
-    return replaced(_OURS, modules)
+    return replaced(_REPLACEMENTS, modules)
 
 
-_OURS: dict[Callable[..., object], Callable[..., object]] = {
+_REPLACEMENTS: dict[Callable[..., object], Callable[..., object]] = {
     theirs.spsolve: spsolve,
     theirs.splu: splu,
     theirs.factorized: factorized,
@@ -350,7 +350,7 @@ def _ordering(permc_spec: object) -> str:
 def _factor(A: Sparse, ordering: str, singular: str) -> Factor:
     """As `frontal.factorize`, with the analysis of an earlier call if there is one."""
     matrix = to_canonical(A, None, ordered=True)
-    return Factor(matrix, analyses.of(matrix, ordering), None, singular)
+    return Factor(matrix, analyses.get(matrix, ordering), None, singular)
 
 
 def _factorized(A: Sparse, ordering: str, singular: str) -> Factor:
@@ -358,24 +358,24 @@ def _factorized(A: Sparse, ordering: str, singular: str) -> Factor:
     try:
         return _factor(A, ordering, singular)
     except SingularMatrixError as error:
-        of = {name: getattr(error, name) for name in ("column", "rank", "null_columns")}
-        raise SingularMatrixError(f"Factor is exactly singular: {error}", **of) from error
+        details = {name: getattr(error, name) for name in ("column", "rank", "null_columns")}
+        raise SingularMatrixError(f"Factor is exactly singular: {error}", **details) from error
 
 
 def _compressed(A: MatrixLike, formats: tuple[str, ...], message: str) -> Sparse:
     """A in one of `formats`, with SciPy's warning if it was not."""
-    found = for_scipy(A)
-    refuse_masked(found, "A")
-    if is_sparse(found) and found.format in formats:
-        return found
+    matrix = for_scipy(A)
+    refuse_masked(matrix, "A")
+    if is_sparse(matrix) and matrix.format in formats:
+        return matrix
     warn(message, SparseEfficiencyWarning)
-    return sp.csc_array(checked(found, "A") if is_sparse(found) else found)
+    return sp.csc_array(checked(matrix, "A") if is_sparse(matrix) else matrix)
 
 
-def _promoted(A: Sparse, other: np.dtype) -> Sparse:
+def _promoted(A: Sparse, rhs_dtype: np.dtype) -> Sparse:
     """A in the precision that it shares with b; a real A stays real."""
     refuse_inexact(A.data, "A")
-    work = np.result_type(A.dtype, other)
+    work = np.result_type(A.dtype, rhs_dtype)
     if work.kind == "c" and A.dtype.kind != "c":
         work = np.finfo(work).dtype
     return A if A.dtype == work else A.astype(work)

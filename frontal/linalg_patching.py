@@ -23,11 +23,11 @@ class _Patch:
 
     def __init__(self, pairs: Mapping[Function, Function], names: tuple[str, ...]) -> None:
         self.active, self._names = True, names
-        self.put = {id(old): self._standing_for(old, new) for old, new in pairs.items()}
-        originals = zip(self.put.values(), pairs, strict=True)
+        self.replacements = {id(old): self._wrapped(old, new) for old, new in pairs.items()}
+        originals = zip(self.replacements.values(), pairs, strict=True)
         self.back = {id(mine): old for mine, old in originals}
 
-    def _standing_for(self, old: Function, new: Function) -> Function:
+    def _wrapped(self, old: Function, new: Function) -> Function:
         @functools.wraps(new)
         def standing(*arguments: object, **named: object) -> object:
             function = new if self.active else old  # who has kept it beyond the block
@@ -71,15 +71,15 @@ def replaced(
     try:
         with _lock:
             _active.append(patch)
-            _put(patch)
+            _apply(patch)
         yield
     finally:
         with _lock:
             patch.active = False
             _active.remove(patch)
             _exchange(patch.back, lambda _: True)
-            for other in _active:  # what it was put in place of
-                _put(other)
+            for remaining_patch in _active:  # what it was put in place of
+                _apply(remaining_patch)
 
 
 def _imported(module: str | ModuleType) -> str:
@@ -89,16 +89,16 @@ def _imported(module: str | ModuleType) -> str:
     return module
 
 
-def _put(patch: _Patch) -> None:
-    _exchange(patch.put, patch.concerns)
+def _apply(patch: _Patch) -> None:
+    _exchange(patch.replacements, patch.concerns)
 
 
-def _exchange(put: Mapping[int, Function], concerned: Callable[[str], bool]) -> None:
+def _exchange(replacements: Mapping[int, Function], concerned: Callable[[str], bool]) -> None:
     """Put functions in place of those with these identities, where modules have them by name."""
     for module_name, module in list(sys.modules.items()):
         names = getattr(module, "__dict__", None)
         if type(names) is not dict or not concerned(module_name):
             continue
         for name, value in list(names.items()):
-            if id(value) in put:
-                names[name] = put[id(value)]
+            if id(value) in replacements:
+                names[name] = replacements[id(value)]

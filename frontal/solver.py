@@ -51,10 +51,10 @@ class _Stored(NamedTuple):
         first, second, values = (getattr(A, name) for name in _ARRAYS[A.format])
         return cls((A.format, A.shape, values.dtype), (first, second), values)
 
-    def has_pattern_of(self, other: _Stored) -> bool:
+    def has_pattern_of(self, candidate: _Stored) -> bool:
         """Whether nothing but values differs."""
-        pairs = zip(self.pattern, other.pattern, strict=True)
-        return self.about == other.about and all(same_bits(*pair) for pair in pairs)
+        pairs = zip(self.pattern, candidate.pattern, strict=True)
+        return self.about == candidate.about and all(same_bits(*pair) for pair in pairs)
 
 
 class _AnalyzedPattern(NamedTuple):
@@ -151,10 +151,10 @@ class Solver:
         require_refinement(precision, refine)
         require_singular(singular)
         self._refine = refine
-        self._given = {"check_finite": check_finite, "triangle": triangle}
+        self._input_options = {"check_finite": check_finite, "triangle": triangle}
         self._analyzed = {"kind": kind, "ordering": ordering, "backend": backend, "reuse": reuse}
-        of = {"singular": singular, "precision": precision}
-        self._factorized = of | {"memory": required_memory(memory)}
+        options = {"singular": singular, "precision": precision}
+        self._factorized = options | {"memory": required_memory(memory)}
         self._begin()
 
     def _begin(self) -> None:
@@ -226,7 +226,7 @@ class Solver:
     def _analyze(self, A: Untyped, stored: _Stored) -> _AnalyzedPattern:
         """What is to be known of another pattern; what was before is forgotten."""
         first, second = (x.copy() for x in stored.pattern)
-        analysis = analyze(A, **self._analyzed, **self._given)
+        analysis = analyze(A, **self._analyzed, **self._input_options)
         self._known = _AnalyzedPattern(_Stored(stored.about, (first, second), None), analysis)
         self._held = None
         self.analyses += 1
@@ -237,18 +237,18 @@ class Solver:
     ) -> _HeldFactor:
         """A factor of other values: in the memory of the last one if nobody solves with that."""
         if held is None or held.users:
-            factor = analysis.factorize(A, **self._factorized, **self._given)
+            factor = analysis.factorize(A, **self._factorized, **self._input_options)
             held = self._held = _HeldFactor(factor, None)
         else:
             held.values = None
-            held.factor.refactorize(A, **self._given)
+            held.factor.refactorize(A, **self._input_options)
         held.values = values
         self.factorizations += 1
         return held
 
     def __getstate__(self) -> dict[str, object]:
         """The choices."""
-        names = ("_refine", "_given", "_analyzed", "_factorized")
+        names = ("_refine", "_input_options", "_analyzed", "_factorized")
         return {name: self.__dict__[name] for name in names}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -270,9 +270,9 @@ class Solver:
 
 def _plain(A: MatrixLike) -> Untyped:
     """A in a format whose arrays can be compared; others as CSC."""
-    found: Untyped = A if is_on_cupy(A) else for_scipy(A)
-    refuse_masked(found, "A")
-    known = is_on_cupy(A) or is_sparse(found)
-    if known and getattr(found, "format", "") in _ARRAYS and len(found.shape) == 2:
-        return found
-    return canonical(found, kind="general", check_finite=False).A
+    matrix: Untyped = A if is_on_cupy(A) else for_scipy(A)
+    refuse_masked(matrix, "A")
+    known = is_on_cupy(A) or is_sparse(matrix)
+    if known and getattr(matrix, "format", "") in _ARRAYS and len(matrix.shape) == 2:
+        return matrix
+    return canonical(matrix, kind="general", check_finite=False).A

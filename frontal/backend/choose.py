@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..gpu.sparse.early_setup import EarlySetup
 
 _DOUBLE = np.dtype(np.float64)
-_COMPUTING = 4  # single over double precision, at most, of GPUs that are made for both
+_MAX_SPEED_RATIO = 4  # single over double precision, at most, of GPUs that are made for both
 GPU_FLOPS = MACHINES["gpu"].least_flops  # of a factorization that "auto" gives to the GPU
 
 _engines: WeakKeyDictionary[object, dict[str, Backend]] = WeakKeyDictionary()
@@ -56,7 +56,7 @@ def requested(name: str) -> str:
 
 
 @cache
-def _gpu_found() -> bool:
+def _has_gpu() -> bool:
     """Whether there is a GPU; asked once a process, and that takes no context on it."""
     return gpu.available()
 
@@ -77,7 +77,7 @@ def slow_gpu(dtype: np.dtype, speed: gpu.Speed | None) -> bool:
     >>> slow_gpu(np.dtype("f8"), small), slow_gpu(np.dtype("c8"), small)
     (True, False)
     """
-    if speed is None or speed.ratio <= _COMPUTING or np.finfo(dtype).bits < 64:
+    if speed is None or speed.ratio <= _MAX_SPEED_RATIO or np.finfo(dtype).bits < 64:
         return False
     return speed.double < MACHINES["cpu"].rate * thread_count()
 
@@ -104,7 +104,7 @@ def chooser(name: str, dtype: np.dtype = _DOUBLE) -> Callable[[float], str]:
 
 
 def _faster(dtype: np.dtype, flops: float) -> str:
-    gpu_is = flops >= GPU_FLOPS and _gpu_found() and not slow_gpu(dtype, _speed())
+    gpu_is = flops >= GPU_FLOPS and _has_gpu() and not slow_gpu(dtype, _speed())
     return "gpu" if gpu_is else "cpu"
 
 
@@ -117,7 +117,7 @@ def _load() -> None:
     from ..gpu.sparse import backend, early_setup, footprint, memory_choice, workspace  # noqa: F401
 
 
-def _at_work() -> bool:
+def _gpu_in_use() -> bool:
     """Whether this process has a GPU at work: not before it has loaded what finds one."""
     devices = sys.modules.get(f"{gpu.__name__}.runtime.device")
     # another thread may be importing it just now, so that it has no names yet
@@ -131,7 +131,7 @@ def lookahead(name: str, dtype: np.dtype) -> EarlySetup | None:
 
     There is none but on a GPU that this process has at work: no analysis looks for one by itself.
     """
-    if requested(name) == "cpu" or not _at_work():
+    if requested(name) == "cpu" or not _gpu_in_use():
         return None
     _load()
     from ..gpu.runtime import device as devices
@@ -155,7 +155,7 @@ def prewarm(name: str, method: Method, dtype: np.dtype, n: int) -> BackgroundTas
 
     For who factorizes as soon as a matrix of order n is analyzed. What fails is told there.
     """
-    if _at_work() or chooser(name, dtype)(least_flops(n)) == "cpu":
+    if _gpu_in_use() or chooser(name, dtype)(least_flops(n)) == "cpu":
         return None
     _load()
     return BackgroundTask(partial(_wakened, method, dtype))
@@ -203,9 +203,9 @@ def memory_on_device(
     from ..gpu.sparse.memory_choice import memory_report
 
     if gpu.available():
-        found = backend_for(owner, symbolic, "gpu")
-        if isinstance(found, GpuBackend):
-            return found.memory(dtype, values, rhs, memory)
+        backend = backend_for(owner, symbolic, "gpu")
+        if isinstance(backend, GpuBackend):
+            return backend.memory(dtype, values, rhs, memory)
     return memory_report(symbolic, on_device_like(H200, symbolic), dtype, values, rhs, memory, None)
 
 
@@ -222,14 +222,14 @@ def backend_for(owner: object, symbolic: Symbolic, name: str) -> Backend:
     frontal.gpu.DeviceNotFoundError
         If a GPU is asked for and there is none.
     """
-    mine = _engines.get(owner)
-    if mine is None:
-        mine = _engines.setdefault(owner, {})
-    found = mine.get(name)
-    if found is None:  # no lock: a process forked meanwhile would wait for it for ever
-        made: Backend = _on_gpu(owner, symbolic) if name == "gpu" else CpuBackend(symbolic)
-        found = mine.setdefault(name, made)
-    return found
+    backends = _engines.get(owner)
+    if backends is None:
+        backends = _engines.setdefault(owner, {})
+    backend = backends.get(name)
+    if backend is None:  # no lock: a process forked meanwhile would wait for it for ever
+        created: Backend = _on_gpu(owner, symbolic) if name == "gpu" else CpuBackend(symbolic)
+        backend = backends.setdefault(name, created)
+    return backend
 
 
 def _on_gpu(owner: object, symbolic: Symbolic) -> GpuBackend:
@@ -238,4 +238,4 @@ def _on_gpu(owner: object, symbolic: Symbolic) -> GpuBackend:
     from ..gpu.sparse.backend import GpuBackend
 
     begun = _expected.pop(owner, None)
-    return begun if begun is not None and begun.is_here else GpuBackend(symbolic)
+    return begun if begun is not None and begun.is_current else GpuBackend(symbolic)

@@ -158,15 +158,15 @@ class NumericFactor(Protocol):
         ...
 
     @property
-    def failed(self) -> np.ndarray:
+    def unstable_pivots(self) -> np.ndarray:
         """Positions of pivots that bear their columns badly, ascending."""
         ...
 
     def growth_acceptable(self, few: int, growth: float) -> bool:
         """Whether pivots bear their columns.
 
-        But for a `few` that are `failed`, if the factors have not grown beyond that; and for those
-        that can go nowhere.
+        But for a `few` that are `unstable_pivots`, if the factors have not grown beyond that; and
+        for those that can go nowhere.
         """
         ...
 
@@ -224,7 +224,7 @@ class NumericFactor(Protocol):
         """op(A) X = B for vectors of a scalar type that are there."""
         ...
 
-    def at_once(self, b: object, trans: str, how: int) -> tuple[Any, float, float, bool] | None:
+    def solve_fast(self, b: object, trans: str, how: int) -> tuple[Any, float, float, bool] | None:
         """Return the solution of a plain vector, its error and the factor's condition number.
 
         It is the first one that `system` gives, and `BackwardErrors.fine`; else, and for any other
@@ -235,11 +235,11 @@ class NumericFactor(Protocol):
         ...
 
     def expect(self, trans: str) -> None:
-        """Take note of a solution that needed no refinement: `at_once` tries the next ones."""
+        """Take note of a solution that needed no refinement: `solve_fast` tries the next ones."""
         ...
 
-    def condition_at_once(self, trans: str, how: int) -> tuple[float, bool] | None:
-        """Return the condition number that `at_once` finds, and whether it is a bound; or None."""
+    def condition_fast(self, trans: str, how: int) -> tuple[float, bool] | None:
+        """Return the condition number of `solve_fast` and whether it is a bound, or None."""
         ...
 
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
@@ -263,10 +263,10 @@ class NumericFactor(Protocol):
         """
         ...
 
-    def again(
+    def refactorizer(
         self, symbolic: Symbolic, matching: Matching | None
     ) -> Callable[[Canonical], NumericFactor | None] | None:
-        """`Backend.at_once` for matrices in its place, if that made it of this analysis."""
+        """`Backend.solve_fast` for matrices in its place, if that made it of this analysis."""
         ...
 
     def begin(self, values: Untyped, scaling: ScalingRequest | None) -> None:
@@ -300,7 +300,7 @@ class Backend(Protocol):
         values: Untyped,
         scaling: Scaling | ScalingRequest | None,
         *,
-        there: bool = False,
+        on_device: bool = False,
         hermitian: bool = False,
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
@@ -316,7 +316,7 @@ class Backend(Protocol):
             By columns. Kept, not copied.
         scaling : Scaling or ScalingRequest, optional
             Of the values, or what `scaling_of` is to make it of: the same bits on every backend.
-        there : bool
+        on_device : bool
             Values are where the backend computes, and not on the host.
         hermitian : bool
             A is known to be exactly Hermitian.
@@ -341,7 +341,7 @@ class Backend(Protocol):
         """
         ...
 
-    def at_once(
+    def factorize_fast(
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None
     ) -> NumericFactor | None:
         """The factor that `factorize` would give; None where there is anything to be said of it.

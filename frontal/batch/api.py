@@ -19,15 +19,15 @@ from ..matrix.value_map import ValueMap
 from .device.systems import DeviceSystems
 from .factors import BatchFactor, Group
 from .host import HostSystems
-from .input import Given, arranged_values
+from .input import AnyArray, arranged_values
 from .systems import Systems
 
 _REUSE = 100  # factorizations for which an ordering shall pay, whatever the size of a batch
 
 
 def factorize_batch(
-    A: Given,
-    values: Given = None,
+    A: AnyArray,
+    values: AnyArray = None,
     *,
     kind: str = "auto",
     ordering: ArrayLike = "auto",
@@ -83,26 +83,26 @@ def factorize_batch(
     if values is None:
         if not isinstance(A, list | tuple):
             raise TypeError("A is one matrix: give `values` (batch, nnz), or a list of matrices")
-        return _checked(_of_list(A, **choices), check)
+        return _checked(_factorize_list(A, **choices), check)
     matrix = to_canonical(A, None, kind=kind, ordered=True)
     order = matrix.order or ValueMap.by_columns(matrix.indices.size)
     analysis = _analyzed(matrix, **choices)
-    there = _engine(analysis, len(values)).on_device
-    systems = _systems(analysis, arranged_values(values, order, analysis.symbolic, there))
+    on_device = _engine(analysis, len(values)).on_device
+    systems = _systems(analysis, arranged_values(values, order, analysis.symbolic, on_device))
     members = np.arange(systems.count)
     return _checked(BatchFactor([Group(systems, members, [order])], members.size, False, {}), check)
 
 
 def solve_batch(
-    A: Given,
-    values: Given = None,
-    b: Given = None,
+    A: AnyArray,
+    values: AnyArray = None,
+    b: AnyArray = None,
     *,
     kind: str = "auto",
     ordering: ArrayLike = "auto",
     backend: str = "auto",
     return_info: bool = False,
-) -> Given:
+) -> AnyArray:
     """Solve A_i x_i = b_i for many matrices at once.
 
     Parameters
@@ -143,30 +143,36 @@ def _checked(factors: BatchFactor, check: bool) -> BatchFactor:
     return factors
 
 
-def _of_list(
-    matrices: Sequence[Given], kind: str, ordering: ArrayLike, backend: str
+def _factorize_list(
+    matrices: Sequence[AnyArray], kind: str, ordering: ArrayLike, backend: str
 ) -> BatchFactor:
     """Factors of matrices with patterns of their own."""
     options = {"kind": kind, "check_finite": False, "ordered": True}
-    found = [to_canonical(A, None, **options) for A in matrices]
-    alike: dict[object, list[int]] = {}
-    for i, one in enumerate(found):
-        key = one.n, one.method, one.dtype, one.indptr.tobytes(), one.indices.tobytes()
-        alike.setdefault(key, []).append(i)
+    canonical = [to_canonical(A, None, **options) for A in matrices]
+    by_pattern: dict[object, list[int]] = {}
+    for i, matrix in enumerate(canonical):
+        key = (
+            matrix.n,
+            matrix.method,
+            matrix.dtype,
+            matrix.indptr.tobytes(),
+            matrix.indices.tobytes(),
+        )
+        by_pattern.setdefault(key, []).append(i)
     groups: list[Group] = []
     lost: dict[int, Exception] = {}
-    for places in alike.values():
-        members = [found[i] for i in places]
-        of = kind, ordering, backend
+    for places in by_pattern.values():
+        members = [canonical[i] for i in places]
+        choices = kind, ordering, backend
         try:
-            analysis = _analyzed(_first_finite(members), *of)
+            analysis = _analyzed(_first_finite(members), *choices)
         except SingularMatrixError as error:
             lost |= dict.fromkeys(places, error)
             continue
-        values = np.stack([one.data for one in members])
-        orders = [one.order or ValueMap.by_columns(one.indices.size) for one in members]
+        values = np.stack([member.data for member in members])
+        orders = [m.order or ValueMap.by_columns(m.indices.size) for m in members]
         groups.append(Group(_systems(analysis, values), np.array(places, np.int64), orders))
-    return BatchFactor(groups, len(found), True, lost)
+    return BatchFactor(groups, len(canonical), True, lost)
 
 
 def _analyzed(matrix: Canonical, kind: str, ordering: ArrayLike, backend: str) -> Analyzed:
@@ -192,11 +198,11 @@ def _engine(analysis: Analyzed, count: int) -> type[DeviceSystems] | type[HostSy
 
 def _first_finite(members: list[Canonical]) -> Canonical:
     """The first matrix of numbers; its pattern with ones on the diagonal where there is none."""
-    for one in members:
+    for matrix in members:
         try:
-            one.refuse_non_finite()
+            matrix.refuse_non_finite()
         except NonFiniteInputError:
             continue
-        return one
+        return matrix
     first = members[0]
     return replace(first, data=np.ones_like(first.data))

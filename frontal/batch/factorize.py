@@ -41,7 +41,7 @@ class BatchArrays(NamedTuple):
     row, column : (batch, n) float64 arrays
         Scaling; (batch, 0) for a method without.
     outcome : (batch,) int64 array
-        `SOUND`, `UNSURE`, `NOT_FINITE`, or the column of Cholesky that fails, from 1.
+        `ACCEPTED`, `UNSURE`, `NOT_FINITE`, or the column of Cholesky that fails, from 1.
     ratio : (batch,) float64 array
         As `Health.pivot_ratio`.
     norms : (batch, 2) float64 array
@@ -62,7 +62,7 @@ class BatchArrays(NamedTuple):
 @allocating
 def _factorize_each(method, rest, top, pattern, numbers, systems, ticket):
     """Factorize systems until none is left that nobody has taken."""
-    n, info, told = pattern.place.size, np.zeros(1, np.int32), np.empty(3)
+    n, info, statistics = pattern.place.size, np.zeros(1, np.int32), np.empty(3)
     scaled = np.empty(pattern.indices.size * method.pivots, numbers.values.dtype)
     null = np.empty(n, np.bool_)
     while ticket[INTERRUPT] == 0:
@@ -71,13 +71,17 @@ def _factorize_each(method, rest, top, pattern, numbers, systems, ticket):
             break
         i = systems[t]
         values, coupling = numbers.values[i], numbers.subdiagonal[i]
-        given = scaled if method.pivots else values
-        own = rest[0], rest[1], given, numbers.panels[i], numbers.pivots[i]
-        work = HostWorkspace(method, *(own + rest[5:]))
-        system = SystemArrays(values, coupling, numbers.row[i], numbers.column[i], told)
-        of = reference(work), reference(pattern), reference(system), top, True, null, info
-        numbers.outcome[i] = factorize_system(*of)
-        numbers.ratio[i], numbers.norms[i, 0], numbers.norms[i, 1] = told[0], told[1], told[2]
+        front_values = scaled if method.pivots else values
+        fields = rest[0], rest[1], front_values, numbers.panels[i], numbers.pivots[i]
+        work = HostWorkspace(method, *(fields + rest[5:]))
+        system = SystemArrays(values, coupling, numbers.row[i], numbers.column[i], statistics)
+        arguments = reference(work), reference(pattern), reference(system), top, True, null, info
+        numbers.outcome[i] = factorize_system(*arguments)
+        numbers.ratio[i], numbers.norms[i, 0], numbers.norms[i, 1] = (
+            statistics[0],
+            statistics[1],
+            statistics[2],
+        )
 
 
 @jit
@@ -156,28 +160,28 @@ def _work(symbolic: Symbolic, layout: HostLayout, numbers: BatchArrays) -> HostW
     plan, method, dtype = symbolic.plan, symbolic.method, numbers.panels.dtype
     fronts = plan.parent.size * method.pivots
     scratch = ldl.SCRATCH_ENTRIES if method.indefinite else 0
-    nobody = np.empty(0, np.int32)
+    empty = np.empty(0, np.int32)
     return HostWorkspace(
         method=method,
         plan=plan,
         routines=routines(dtype),
         values=np.empty(0, dtype),
         panels=np.empty(0, dtype),
-        pivots=nobody,
-        arena=np.empty(max(1, layout.shared + layout.own), dtype),
+        pivots=empty,
+        arena=np.empty(max(1, layout.shared + layout.per_thread), dtype),
         panel=layout.panel,
         block=layout.block,
         local=layout.local,
         shared=layout.shared,
-        own=layout.own,
+        per_thread=layout.per_thread,
         scratch=np.empty(scratch, dtype),
         turn=np.empty(2 * ldl.BLOCK, np.int32),
-        room=scratch,
+        scratch_size=scratch,
         delays=Delays(
             received=np.zeros(fronts, np.int32),
             eliminated=np.zeros(fronts, np.int32),
             listed=np.full(fronts, -1, np.int64),
-            names=nobody,
+            names=empty,
             allowed=True,
         ),
         state=np.zeros(tile_queue.STATE_SIZE, np.int64),

@@ -13,7 +13,7 @@ from ..errors import BatchError
 from ..factor.factor import Factor
 from ..matrix.exact import refuse_masked
 from ..matrix.value_map import ValueMap
-from .input import Given, RhsBlock, arranged_values, module_of, on_host, rhs_block, rhs_list
+from .input import AnyArray, RhsBlock, arranged_values, module_of, on_host, rhs_block, rhs_list
 from .substitute import Report
 from .systems import Systems, column_of
 
@@ -86,20 +86,20 @@ class BatchFactor:
     @property
     def status(self) -> np.ndarray:
         """(batch,) int32: 0 for a factor, or 1 + the first column without a pivot; -1: unknown."""
-        found = self._gathered(lambda systems: systems.status(), np.int32)
+        codes = self._gathered(lambda systems: systems.status(), np.int32)
         for i, error in self._lost.items():
-            found[i] = 1 + column_of(error)
-        return found
+            codes[i] = 1 + column_of(error)
+        return codes
 
     @property
     def perturbed(self) -> np.ndarray:
         """(batch,) int64: pivots that were replaced."""
 
         def replaced(systems: Systems) -> np.ndarray:
-            found = np.zeros(systems.count, np.int64)
+            counts = np.zeros(systems.count, np.int64)
             for i, factor in systems.singles.items():
-                found[i] = factor.info["perturbed_pivots"]
-            return found
+                counts[i] = factor.info["perturbed_pivots"]
+            return counts
 
         return self._gathered(replaced, np.int64)
 
@@ -111,8 +111,8 @@ class BatchFactor:
         pairs = [group.systems.slogdet() for group in self._groups]
         dtype = np.result_type(np.float32, *(sign.dtype for sign, _ in pairs))
         sign, value = np.full(self._count, np.nan, dtype), np.full(self._count, np.nan)
-        for group, (one, other) in zip(self._groups, pairs, strict=True):
-            sign[group.members], value[group.members] = one, other
+        for group, (group_sign, group_value) in zip(self._groups, pairs, strict=True):
+            sign[group.members], value[group.members] = group_sign, group_value
         return sign, value
 
     def logdet(self) -> np.ndarray:
@@ -131,8 +131,8 @@ class BatchFactor:
         return np.where(positive, value, np.nan)
 
     def solve(
-        self, b: Given, trans: str = "N", *, check: bool = True, return_info: bool = False
-    ) -> Given:
+        self, b: AnyArray, trans: str = "N", *, check: bool = True, return_info: bool = False
+    ) -> AnyArray:
         """Solve op(A_i) x_i = b_i for all systems.
 
         Parameters
@@ -178,14 +178,14 @@ class BatchFactor:
         """
         if trans not in ("N", "T", "H"):
             raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
-        there, blocks = self._blocks(b)
+        on_device, blocks = self._blocks(b)
         parts, reports, failures = [], [], {}
         for group, block in zip(self._groups, blocks, strict=True):
-            X, found, lost = _solve(group.systems, trans, block)
+            X, report, lost = _solve(group.systems, trans, block)
             parts.append(block.restore(X))
-            reports.append(found)
+            reports.append(report)
             failures |= {int(group.members[i]): error for i, error in lost.items()}
-        x = self._joined(parts, isinstance(b, list | tuple), there)
+        x = self._joined(parts, isinstance(b, list | tuple), on_device)
         for i in self._lost:
             x[i] = np.full(np.shape(b[i]), np.nan)
         if failures and check:
@@ -196,13 +196,15 @@ class BatchFactor:
 
     def _info(self, reports: list[Callable[[], Report]]) -> BatchInfo:
         """What is known of the solutions of all groups."""
-        whole = Report.empty(self._count)
+        merged = Report.empty(self._count)
         for group, report in zip(self._groups, reports, strict=True):
-            for all_, own in zip(whole, report(), strict=True):
-                all_[group.members] = own
-        return BatchInfo(whole.error, whole.steps, whole.condition)
+            for all_, group_values in zip(merged, report(), strict=True):
+                all_[group.members] = group_values
+        return BatchInfo(merged.error, merged.steps, merged.condition)
 
-    def refactorize(self, values: Given, where: Given = None, *, check: bool = True) -> BatchFactor:
+    def refactorize(
+        self, values: AnyArray, where: AnyArray = None, *, check: bool = True
+    ) -> BatchFactor:
         """Factorize new values of the same patterns, in place.
 
         Parameters
@@ -240,10 +242,10 @@ class BatchFactor:
         if mask.shape != (self._count,) or mask.dtype != np.bool_:
             raise ValueError(f"where must be a bool array ({self._count},), one for each system")
         new = [self._values(group, values, mask[group.members]) for group in self._groups]
-        for group, (_, given) in zip(self._groups, new, strict=True):
-            _require_dtype(given.dtype, group.systems.values.dtype)
-        for group, (systems, given) in zip(self._groups, new, strict=True):
-            group.systems.renew(systems, given)
+        for group, (_, group_values) in zip(self._groups, new, strict=True):
+            _require_dtype(group_values.dtype, group.systems.values.dtype)
+        for group, (systems, group_values) in zip(self._groups, new, strict=True):
+            group.systems.renew(systems, group_values)
             group.systems.factorize(systems)
         if check:
             self.raise_failures(mask)
@@ -260,98 +262,100 @@ class BatchFactor:
         if failures:
             raise batch_error("factorize_batch", self._count, failures, self)
 
-    def _values(self, group: Group, values: Given, mask: np.ndarray) -> tuple[np.ndarray, Given]:
+    def _values(
+        self, group: Group, values: AnyArray, mask: np.ndarray
+    ) -> tuple[np.ndarray, AnyArray]:
         """Systems of a group that get new values, and these by columns."""
         refuse_masked(values, "values")
         systems, symbolic = np.flatnonzero(mask), group.systems.analysis.symbolic
         if len(values) != self._count:
             raise ValueError(f"values of {len(values)} systems given, there are {self._count}")
         if not self._listed:
-            one, there = group.systems, group.systems.on_device
-            given = values if there else on_host(values)
-            given = given if systems.size == one.count else given[systems]
+            group_systems, on_device = group.systems, group.systems.on_device
+            new_values = values if on_device else on_host(values)
+            new_values = new_values if systems.size == group_systems.count else new_values[systems]
             order = group.orders[0]
-            return systems, arranged_values(given, order, symbolic, there, fresh=False)
+            return systems, arranged_values(new_values, order, symbolic, on_device, fresh=False)
         rows = [group.systems.values[:0]]
         for i in systems.tolist():
-            one = np.asarray(on_host(values[int(group.members[i])]))[None]
-            rows.append(arranged_values(one, group.orders[i], symbolic))
+            row = np.asarray(on_host(values[int(group.members[i])]))[None]
+            rows.append(arranged_values(row, group.orders[i], symbolic))
         return systems, np.concatenate([on_host(row) for row in rows])
 
-    def _blocks(self, b: Given) -> tuple[bool, list[RhsBlock]]:
+    def _blocks(self, b: AnyArray) -> tuple[bool, list[RhsBlock]]:
         """Whether b was on a device, and right-hand sides for each group."""
         refuse_masked(b, "b")
         groups = [(group.members, group.systems) for group in self._groups]
         if isinstance(b, list | tuple):
             if len(b) != self._count:
                 raise ValueError(f"{len(b)} right-hand sides given, there are {self._count}")
-            there = any(is_on_cupy(one) for one in b)
-            of = [(one.n, one.values.dtype) for _, one in groups]
-            return there, [rhs_list(b, m, *o) for (m, _), o in zip(groups, of, strict=True)]
-        there = is_on_cupy(b)
+            on_device = any(map(is_on_cupy, b))
+            forms = [(s.n, s.values.dtype) for _, s in groups]
+            return on_device, [rhs_list(b, m, *o) for (m, _), o in zip(groups, forms, strict=True)]
+        on_device = is_on_cupy(b)
         if len(groups) == 1 and not self._lost:
-            ((_, one),) = groups
-            b = b if one.on_device else on_host(b)
-            return there, [rhs_block(b, self._count, one.n, one.values.dtype)]
+            ((_, systems),) = groups
+            b = b if systems.on_device else on_host(b)
+            return on_device, [rhs_block(b, self._count, systems.n, systems.values.dtype)]
         b = np.asarray(on_host(b))
-        if len({one.n for _, one in groups}) != 1 or self._lost:
+        if len({s.n for _, s in groups}) != 1 or self._lost:
             raise ValueError("matrices differ in order, or have no factor: give b as a list")
         blocks: list[RhsBlock] = []
         n = groups[0][1].n
-        own = b.ndim == 3 or (b.ndim == 2 and b.shape == (self._count, n))
-        for members, one in groups:
-            if own and b.shape[0] != self._count:
+        has_batch_axis = b.ndim == 3 or (b.ndim == 2 and b.shape == (self._count, n))
+        for members, systems in groups:
+            if has_batch_axis and b.shape[0] != self._count:
                 raise ValueError(f"b is of {b.shape[0]} systems, there are {self._count}")
-            part = b[members] if own else b
-            if not own and b.shape == (members.size, n):  # (n, k) here
-                part = np.broadcast_to(b, (members.size, *b.shape))
-            blocks.append(rhs_block(part, members.size, n, one.values.dtype))
-        return there, blocks
+            group_rhs = b[members] if has_batch_axis else b
+            if not has_batch_axis and b.shape == (members.size, n):  # (n, k) here
+                group_rhs = np.broadcast_to(b, (members.size, *b.shape))
+            blocks.append(rhs_block(group_rhs, members.size, n, systems.values.dtype))
+        return on_device, blocks
 
-    def _joined(self, parts: list[Given], as_list: bool, there: bool) -> Given:
+    def _joined(self, parts: list[AnyArray], as_list: bool, on_device: bool) -> AnyArray:
         """Solutions of all groups in the form of b."""
         if len(parts) == 1 and not as_list:
-            return _to_device(parts[0]) if there else on_host(parts[0])
-        out: list[Given] = [None] * self._count
-        for group, part in zip(self._groups, parts, strict=True):
-            for i, x in zip(group.members.tolist(), part, strict=True):
-                out[i] = _to_device(x) if there and as_list else on_host(x)
+            return _to_device(parts[0]) if on_device else on_host(parts[0])
+        out: list[AnyArray] = [None] * self._count
+        for group, solutions in zip(self._groups, parts, strict=True):
+            for i, x in zip(group.members.tolist(), solutions, strict=True):
+                out[i] = _to_device(x) if on_device and as_list else on_host(x)
         if as_list:
             return out
         stack = np.stack(out) if out else np.empty((0, 0))
-        return _to_device(stack) if there else stack
+        return _to_device(stack) if on_device else stack
 
-    def _gathered(self, of: Callable[[Systems], np.ndarray], dtype: type) -> np.ndarray:
+    def _gathered(self, query: Callable[[Systems], np.ndarray], dtype: type) -> np.ndarray:
         out = np.zeros(self._count, dtype)
         for group in self._groups:
-            out[group.members] = of(group.systems)
+            out[group.members] = query(group.systems)
         return out
 
 
 def _solve(
     systems: Systems, trans: str, block: RhsBlock
-) -> tuple[Given, Callable[[], Report], dict[int, Exception]]:
+) -> tuple[AnyArray, Callable[[], Report], dict[int, Exception]]:
     """Solutions of a group; real and imaginary parts by a real factor."""
     B = block.values
     if B.dtype.kind != "c" or systems.values.dtype.kind == "c":
         return systems.solve(trans, B, block.refuse_non_finite)
     xp = module_of(B, True)
     k, parts = B.shape[1], xp.concatenate([B.real, B.imag], axis=1)
-    given = xp.ascontiguousarray(parts), block.refuse_non_finite
-    X, report, failures = systems.solve(trans, *given)
+    arguments = xp.ascontiguousarray(parts), block.refuse_non_finite
+    X, report, failures = systems.solve(trans, *arguments)
     return X[:, :k] + 1j * X[:, k:], report, failures
 
 
-def _require_dtype(given: np.dtype, held: np.dtype) -> None:
+def _require_dtype(dtype: np.dtype, stored: np.dtype) -> None:
     """Refuse new values that the numbers of a batch cannot hold."""
-    if not np.can_cast(given, held, "safe"):
+    if not np.can_cast(dtype, stored, "safe"):
         raise TypeError(
-            f"values are {given}, and those of the batch {held}, which cannot hold them. Try: "
-            f"values.astype({str(held)!r}), or another factorize_batch"
+            f"values are {dtype}, and those of the batch {stored}, which cannot hold them. Try: "
+            f"values.astype({str(stored)!r}), or another factorize_batch"
         )
 
 
-def _to_device(x: Given) -> Given:
+def _to_device(x: AnyArray) -> AnyArray:
     return sys.modules["cupy"].asarray(x)
 
 

@@ -68,5 +68,5 @@ def _joined(parts: Sequence[np.ndarray], dtype: type = np.int64) -> np.ndarray:
 
 def _pointer(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Extents of lists that follow each other."""
-    sizes = [np.diff(part) for part in parts]
+    sizes = [np.diff(pointer) for pointer in parts]
     return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]), dtype=np.int64)

@@ -37,7 +37,7 @@ class HostSystems:
         self.values = values
         self.analysis, self.symbolic = analysis, analysis.symbolic
         plan, method = self.symbolic.plan, self.symbolic.method
-        self._layout = HostLayout.of(plan, method, 1)
+        self._layout = HostLayout.for_plan(plan, method, 1)
         self._pattern = pattern_of(self.symbolic, analysis.matching, self._layout.panel)
         self._place = FactorPlan(self.symbolic, self._layout.panel, "batch")
         count, n, size = values.shape[0], self.symbolic.n, int(self._layout.panel[-1])
@@ -53,7 +53,7 @@ class HostSystems:
             ratio=np.full(count, np.nan),
             norms=np.empty((count, 2)),
         )
-        self._known, self._vectors = BatchConditions.nothing(count), values.dtype
+        self._known, self._vectors = BatchConditions.empty(count), values.dtype
 
     def renew(self, systems: np.ndarray, values: np.ndarray) -> None:
         """See `systems.Engine`."""
@@ -69,9 +69,15 @@ class HostSystems:
     def solve(self, trans: str, B: np.ndarray, systems: np.ndarray) -> Answer:
         """See `systems.Engine`."""
         if B.dtype != self._vectors:  # condition numbers are of one precision
-            self._known, self._vectors = BatchConditions.nothing(len(self.values)), B.dtype
-        of = self.symbolic, self._layout.panel, self._pattern, self.numbers, self._known
-        X, report = substitute.solve(*of, trans, B, systems)
+            self._known, self._vectors = BatchConditions.empty(len(self.values)), B.dtype
+        factor_arguments = (
+            self.symbolic,
+            self._layout.panel,
+            self._pattern,
+            self.numbers,
+            self._known,
+        )
+        X, report = substitute.solve(*factor_arguments, trans, B, systems)
         return Answer(X, systems[~report.clean[systems]], lambda: report)
 
     def slogdet(self, systems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -83,11 +89,11 @@ class HostSystems:
 
     def numeric(self, i: int) -> CpuFactor:
         """See `systems.Engine`."""
-        numbers, symbolic, nothing = self.numbers, self.symbolic, np.empty(0, np.int32)
+        numbers, symbolic, empty = self.numbers, self.symbolic, np.empty(0, np.int32)
         values = numbers.values[i]
         hermitian = is_hermitian(symbolic.indptr, symbolic.indices, values)
-        of = numbers.panels[i, : int(self._layout.panel[-1])], numbers.pivots[i], 0
-        host = HostFactor(*of, numbers.subdiagonal[i], nothing)
+        arrays = numbers.panels[i, : int(self._layout.panel[-1])], numbers.pivots[i], 0
+        host = HostFactor(*arrays, numbers.subdiagonal[i], empty)
         scaling = None
         if symbolic.method.scaling:
             scaling = Scaling(numbers.row[i], numbers.column[i])

@@ -17,7 +17,7 @@ from ..matrix.value_map import ValueMap
 from ..numeric.linear_system import Vectors
 from ..symbolic.phase import Symbolic
 
-Given: TypeAlias = Vectors  # what users have: arrays of NumPy or CuPy, lists, matrices
+AnyArray: TypeAlias = Vectors  # what users have: arrays of NumPy or CuPy, lists, matrices
 
 
 class RhsBlock(NamedTuple):
@@ -29,8 +29,8 @@ class RhsBlock(NamedTuple):
         b has an axis of systems.
     """
 
-    values: Given
-    restore: Callable[[Given], Given]
+    values: AnyArray
+    restore: Callable[[AnyArray], AnyArray]
     for_each: bool
 
     def refuse_non_finite(self) -> None:
@@ -44,24 +44,24 @@ class RhsBlock(NamedTuple):
         raise NonFiniteInputError("b", index, B[i, c, j].item())
 
 
-def on_host(x: Given) -> Given:
+def on_host(x: AnyArray) -> AnyArray:
     """An array of CuPy on the host; others as they are."""
     return x.get() if is_on_cupy(x) else x
 
 
-def module_of(x: Given, there: bool) -> Given:
+def module_of(x: AnyArray, on_device: bool) -> AnyArray:
     """CuPy for arrays that shall stay there, else NumPy."""
-    return sys.modules["cupy"] if there and is_on_cupy(x) else np
+    return sys.modules["cupy"] if on_device and is_on_cupy(x) else np
 
 
 def arranged_values(
-    values: Given,
+    values: AnyArray,
     order: ValueMap,
     symbolic: Symbolic,
-    there: bool = False,
+    on_device: bool = False,
     *,
     fresh: bool = True,
-) -> Given:
+) -> AnyArray:
     """Values (batch, nnz) by columns.
 
     Parameters
@@ -71,7 +71,7 @@ def arranged_values(
     order : ValueMap
     symbolic : Symbolic
         With the pattern.
-    there : bool
+    on_device : bool
         Values of CuPy stay on their device.
     fresh : bool
         In an array of their own.
@@ -82,35 +82,35 @@ def arranged_values(
         If the shape does not fit.
     """
     refuse_masked(values, "values")
-    given, xp = values if there else np.asarray(on_host(values)), module_of(values, there)
-    work, nnz = working_dtype(given.dtype, "values"), symbolic.indices.size
-    refuse_inexact(given, "values")
-    if given.ndim < 2 or given.shape[1:] != order.shape:
+    array, xp = values if on_device else np.asarray(on_host(values)), module_of(values, on_device)
+    work, nnz = working_dtype(array.dtype, "values"), symbolic.indices.size
+    refuse_inexact(array, "values")
+    if array.ndim < 2 or array.shape[1:] != order.shape:
         shape = ", ".join(str(k) for k in order.shape)
         raise ValueError(
-            f"values has shape {given.shape}, and A stores {shape} of them: values must be "
+            f"values has shape {array.shape}, and A stores {shape} of them: values must be "
             f"(batch, {shape}), each row in the order of A.data. Try: values.T, if systems are "
             "columns"
         )
-    count = given.shape[0]
+    count = array.shape[0]
     if order.is_by_columns:
         make = xp.array if fresh else xp.asarray
-        return make(given.reshape(count, nnz), work, order="C")
+        return make(array.reshape(count, nnz), work, order="C")
     order.require(np.empty(order.shape))
-    given = given.reshape(count, -1)
+    array = array.reshape(count, -1)
     place = order.place
     if place is None:
         place = order.by_rows(symbolic.indptr, symbolic.indices)
     if order.repeated:
-        one = np.ones(place.size, work), place, np.arange(place.size + 1)
-        into = sp.csr_array(one, shape=(place.size, nnz))
-        return xp.asarray(np.ascontiguousarray(on_host(given) @ into, work))
+        csr_arrays = np.ones(place.size, work), place, np.arange(place.size + 1)
+        into = sp.csr_array(csr_arrays, shape=(place.size, nnz))
+        return xp.asarray(np.ascontiguousarray(on_host(array) @ into, work))
     out = xp.empty((count, nnz), work)
-    out[:, xp.asarray(place)] = given
+    out[:, xp.asarray(place)] = array
     return out
 
 
-def rhs_block(b: Given, count: int, n: int, dtype: np.dtype) -> RhsBlock:
+def rhs_block(b: AnyArray, count: int, n: int, dtype: np.dtype) -> RhsBlock:
     """Right-hand sides as a `RhsBlock`.
 
     Parameters
@@ -146,23 +146,23 @@ def rhs_block(b: Given, count: int, n: int, dtype: np.dtype) -> RhsBlock:
     return RhsBlock(B, restore, for_each)
 
 
-def _first(X: Given) -> Given:
+def _first(X: AnyArray) -> AnyArray:
     return X[:, 0]
 
 
-def _turned(X: Given) -> Given:
+def _turned(X: AnyArray) -> AnyArray:
     return X.transpose(0, 2, 1)
 
 
-def rhs_list(b: Sequence[Given], members: np.ndarray, n: int, dtype: np.dtype) -> RhsBlock:
+def rhs_list(b: Sequence[AnyArray], members: np.ndarray, n: int, dtype: np.dtype) -> RhsBlock:
     """As `rhs_block`, for some items of a list of right-hand sides (n,) or (n, k)."""
     parts = [np.asarray(on_host(b[i])) for i in members.tolist()]
-    if len({part.shape for part in parts}) > 1:
+    if len({block.shape for block in parts}) > 1:
         raise ValueError(
             "right-hand sides of matrices of one pattern must have one shape, "
-            f"these have {sorted({part.shape for part in parts})}"
+            f"these have {sorted({block.shape for block in parts})}"
         )
     single = not parts or parts[0].ndim == 1
-    stack = np.stack([part[:, None] if single else part for part in parts])
+    stack = np.stack([b[:, None] if single else b for b in parts])
     block = rhs_block(stack, members.size, n, dtype)
     return block._replace(restore=_first) if single else block

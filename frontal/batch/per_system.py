@@ -14,13 +14,13 @@ from ..symbolic.scaling import scale_values
 
 
 @jit
-def scaled_each(indptr, indices, values, first_row, first_column, alike, row, column):
+def scaled_each(indptr, indices, values, first_row, first_column, symmetric, row, column):
     """Scalings of all systems in `row` and `column`; returns which have one."""
     out, good = np.empty(indices.size, values.dtype), np.zeros(values.shape[0], np.bool_)
     for i in range(values.shape[0]):
         row[i], column[i] = first_row, first_column
-        of = indptr, indices, values[i], row[i], column[i]
-        good[i] = scale_values(*of, alike, out)
+        arguments = indptr, indices, values[i], row[i], column[i]
+        good[i] = scale_values(*arguments, symmetric, out)
     return good
 
 
@@ -31,8 +31,8 @@ def pivot_ratios(method: Method, diagonal: np.ndarray, coupling: np.ndarray) -> 
         i, j = np.nonzero(coupling)
         d0, d1, b = diagonal[i, j], diagonal[i, j + 1], coupling[i, j]
         largest = np.maximum(np.abs(b), np.maximum(np.abs(d0), np.abs(d1)))
-        other = np.conj(b) if method.adjoint else b
-        size[i, j] = size[i, j + 1] = np.abs(d0 / largest * d1 - b / largest * other)
+        mirrored = np.conj(b) if method.adjoint else b
+        size[i, j] = size[i, j + 1] = np.abs(d0 / largest * d1 - b / largest * mirrored)
         return np.min(size, axis=1, initial=np.inf) / np.max(size, axis=1, initial=0.0)
 
 
@@ -59,7 +59,7 @@ def slogdets(
     for scale in scales:
         value -= np.log(scale).sum(axis=1)
     start = symbolic.plan.start
-    own = np.arange(symbolic.n) - np.repeat(start[:-1], np.diff(start))
-    odd = (pivots != own).sum(axis=1) % 2
+    identity = np.arange(symbolic.n) - np.repeat(start[:-1], np.diff(start))
+    odd = (pivots != identity).sum(axis=1) % 2
     fixed = permutation_sign(symbolic.perm) * permutation_sign(symbolic.row_perm)
     return fixed * (1 - 2 * odd) * np.prod(diagonal / size, axis=1), value

@@ -72,7 +72,7 @@ class BatchConditions(NamedTuple):
     counted: np.ndarray
 
     @classmethod
-    def nothing(cls, count: int) -> BatchConditions:
+    def empty(cls, count: int) -> BatchConditions:
         """Return that of new factors."""
         return cls(*np.full((2, 2, count), np.nan))
 
@@ -82,36 +82,36 @@ def _normwise(sizes, norm):
     """Largest normwise backward error of the columns."""
     worst = 0.0
     for c in range(sizes.shape[1]):
-        of = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
-        worst = max(worst, normwise(norm, *of))
+        norms = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
+        worst = max(worst, normwise(norm, *norms))
     return worst
 
 
 @allocating
 def _merit(sizes, norm, by_component, limits):
     """Error of each column in units of what needs no correction."""
-    found = np.empty(sizes.shape[1])
-    for c in range(found.size):
-        found[c] = merit(sizes, c, norm, by_component, limits)
-    return found
+    errors = np.empty(sizes.shape[1])
+    for c in range(errors.size):
+        errors[c] = merit(sizes, c, norm, by_component, limits)
+    return errors
 
 
 @allocating
-def _refine(of, op, matrix, by_component, norm, limits, B, X, R, sizes):
+def _refine(factors, op, matrix, by_component, norm, limits, B, X, R, sizes):
     """Corrections while they halve the error; returns what `measure` does, and how many."""
     indptr, indices, data, flipped = matrix
     D, T, S = np.empty_like(X), np.empty_like(X), np.empty_like(R)
-    found, taken = np.empty_like(sizes), 0
+    trial_sizes, taken = np.empty_like(sizes), 0
     before = _merit(sizes, norm, by_component, limits)
     for _ in range(_STEPS):
         if not (before > 1).any():
             break
-        substitute_by(of, op[0], op[1], R, D)
+        substitute_by(factors, op[0], op[1], R, D)
         for c in range(X.shape[0]):
             for j in range(X.shape[1]):
                 T[c, j] = X[c, j] + D[c, j]
-        measure(indptr, indices, data, flipped, by_component, norm, limits, T, B, S, found)
-        after = _merit(found, norm, by_component, limits)
+        measure(indptr, indices, data, flipped, by_component, norm, limits, T, B, S, trial_sizes)
+        after = _merit(trial_sizes, norm, by_component, limits)
         better, halved = False, False
         for c in range(X.shape[0]):
             if after[c] < before[c]:
@@ -127,9 +127,9 @@ def _refine(of, op, matrix, by_component, norm, limits, B, X, R, sizes):
 
 
 @allocating
-def _factors(of, numbers, i, sides):
+def _factors(structure, numbers, i, sides):
     """What solves with one system; `sides` are of the rows and columns of A."""
-    start, pointer, rows, panel, place, routine, kind, widest, most = of
+    start, pointer, rows, panel, place, routine, kind, widest, most = structure
     panels, coupling = numbers.panels[i], numbers.subdiagonal[i]
     return Factors(
         start, pointer, rows, panel, panels, numbers.pivots[i],
@@ -141,8 +141,8 @@ def _factors(of, numbers, i, sides):
 
 @jit
 def _solve_each(
-    of, numbers, sides, op, pattern, by_component, limits, enough, margin, most, data, known, B, X,
-    report, wide, systems, ticket,
+    structure, numbers, sides, op, pattern, by_component, limits, enough, margin, most, data,
+    known, B, X, report, wide, systems, ticket,
 ):  # fmt: skip
     """Solve systems until none is left that nobody has taken."""
     k, n, side = X.shape[1], X.shape[2], np.int64(op[0])
@@ -155,7 +155,7 @@ def _solve_each(
         i = systems[t]
         b, x = B[i if B.shape[0] > 1 else 0], X[i]
         norm = numbers.norms[i, 1 if op[0] else 0]
-        factors = _factors(of, numbers, i, sides)
+        factors = _factors(structure, numbers, i, sides)
         by, matrix = reference(factors), (pattern.indptr, pattern.indices, data[i], op[0])
         substitute_by(by, op[0], op[1], b, x)
         how_measured, taken = (by_component, norm, limits), 0
@@ -222,7 +222,7 @@ def solve(
         return X, report
     widest, largest = symbolic.largest
     conjugate = method.one_triangle and method.adjoint and dtype.kind == "c"
-    of = (
+    structure = (
         *(plan.start, plan.pointer, plan.rows, panel, pattern.place, tuple(routines(dtype))),
         (method.one_triangle, method.pivots, method.indefinite, conjugate),
         *(max(1, widest), _WIDTH if largest > MAX_LOOP_PANEL_ENTRIES or k >= _MIN_LOOP_RHS else 1),
@@ -230,7 +230,7 @@ def solve(
     data = numbers.values.astype(B.dtype, copy=False)
     data = data.conj() if trans == "H" else data
     arguments = (
-        *(of, numbers, (symbolic.row_perm, symbolic.perm), (trans != "N", trans == "H")),
+        *(structure, numbers, (symbolic.row_perm, symbolic.perm), (trans != "N", trans == "H")),
         *(pattern, method.scaling, limits_of(dtype, B.dtype), enough(B.dtype), margin_of(B.dtype)),
         THRESHOLDS.single / eps_of(dtype) if eps_of(dtype) > eps_of(B.dtype) else np.inf,
         *(data, known, B, X, report),

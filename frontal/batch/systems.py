@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ..backend.protocol import NumericFactor
-from ..cpu.small.one_system import NOT_FINITE, SOUND
+from ..cpu.small.one_system import ACCEPTED, NOT_FINITE
 from ..errors import (
     FactorInvalidError,
     FrontalError,
@@ -30,7 +30,7 @@ from ..factor.state import FactorState
 from ..matrix.canonical import Canonical
 from ..matrix.symmetry import is_hermitian
 from ..matrix.value_map import ValueMap
-from .input import Given, module_of, on_host
+from .input import AnyArray, module_of, on_host
 from .substitute import Report
 
 _FAILURES = (FrontalError, np.linalg.LinAlgError, ValueError, ArithmeticError)
@@ -49,7 +49,7 @@ class Answer(NamedTuple):
         What is found of all systems, if somebody asks.
     """
 
-    X: Given
+    X: AnyArray
     unsure: np.ndarray
     report: Callable[[], Report]
 
@@ -65,10 +65,10 @@ class Engine(Protocol):
         Arrays of CuPy stay where they are.
     """
 
-    values: Given
+    values: AnyArray
     on_device: bool
 
-    def renew(self, systems: np.ndarray, values: Given) -> None:
+    def renew(self, systems: np.ndarray, values: AnyArray) -> None:
         """Copy new values of these systems."""
         ...
 
@@ -76,7 +76,7 @@ class Engine(Protocol):
         """Factorize these systems; `FactorState.outcome` of each."""
         ...
 
-    def solve(self, trans: str, B: Given, systems: np.ndarray) -> Answer:
+    def solve(self, trans: str, B: AnyArray, systems: np.ndarray) -> Answer:
         """Solutions (batch, k, n) of these systems, for B (batch or 1, k, n)."""
         ...
 
@@ -102,32 +102,32 @@ class Systems:
 
     Attributes
     ----------
-    sound : (batch,) bool array
+    accepted : (batch,) bool array
         Those that the engine solves.
     singles : dict
         Factors of the systems that went the ordinary way.
     failures : dict
         What is raised for those that have none.
-    everyone : int64 array
+    all_systems : int64 array
         All systems.
     """
 
     def __init__(
         self,
         analysis: Analyzed,
-        values: Given,
-        make: Callable[[Analyzed, Given], Engine],
+        values: AnyArray,
+        make: Callable[[Analyzed, AnyArray], Engine],
     ) -> None:
-        self.analysis, self._own = analysis, analysis.on("cpu")
+        self.analysis, self._cpu_analysis = analysis, analysis.on("cpu")
         self.singles: dict[int, Factor] = {}
         self.failures: dict[int, Exception] = {}
-        self.sound = np.zeros(values.shape[0], np.bool_)
+        self.accepted = np.zeros(values.shape[0], np.bool_)
         self._engine = make(analysis, values)
-        self.on_device, self.everyone = self._engine.on_device, np.arange(values.shape[0])
-        self.factorize(self.everyone)
+        self.on_device, self.all_systems = self._engine.on_device, np.arange(values.shape[0])
+        self.factorize(self.all_systems)
 
     @property
-    def values(self) -> Given:
+    def values(self) -> AnyArray:
         """(batch, nnz) array: by columns, where the engine reads them."""
         return self._engine.values
 
@@ -141,38 +141,38 @@ class Systems:
         """Order of the matrices."""
         return self.analysis.n
 
-    def renew(self, systems: np.ndarray, values: Given) -> None:
+    def renew(self, systems: np.ndarray, values: AnyArray) -> None:
         """Take new values of these systems, which are to be factorized then."""
-        self._say(systems, sound=False)
+        self._mark(systems, accepted=False)
         self._engine.renew(systems, values)
 
     def factorize(self, systems: np.ndarray) -> None:
         """Factorize these systems, whose values are new; failures are kept, and not raised."""
-        self._say(systems, sound=False)  # until all is done, whatever interrupts
+        self._mark(systems, accepted=False)  # until all is done, whatever interrupts
         self._forget(systems)
         outcome = self._engine.factorize(systems)
-        good = outcome == SOUND
-        alone = 0
+        good = outcome == ACCEPTED
+        count = 0
         if good.all():
-            self._say(systems, sound=True)
+            self._mark(systems, accepted=True)
         else:
-            self.sound[systems[good]] = True
-            for i, found in zip(systems[~good].tolist(), outcome[~good].tolist(), strict=True):
-                alone += self._alone(i, found)
-        if alone:
+            self.accepted[systems[good]] = True
+            for i, code in zip(systems[~good].tolist(), outcome[~good].tolist(), strict=True):
+                count += self._factorize_single(i, code)
+        if count:
             warn(
-                f"{alone} of {systems.size} systems were factorized one by one, since the pivots "
+                f"{count} of {systems.size} systems were factorized one by one, since the pivots "
                 "of the common order are not sound for them, or they lack the symmetry of the "
                 "others. Try: an A whose values are like those of the batch, or kind='general'",
                 PerformanceWarning,
             )
 
-    def _say(self, systems: np.ndarray, *, sound: bool) -> None:
+    def _mark(self, systems: np.ndarray, *, accepted: bool) -> None:
         """Of these systems, by one value where they are all."""
         if systems.size == self.count:
-            self.sound[:] = sound
+            self.accepted[:] = accepted
         else:
-            self.sound[systems] = sound
+            self.accepted[systems] = accepted
 
     def _forget(self, systems: np.ndarray) -> None:
         """What went another way before."""
@@ -184,14 +184,14 @@ class Systems:
             for i in [i for i in known if member[i]]:
                 del known[i]
 
-    def _alone(self, i: int, outcome: int) -> bool:
+    def _factorize_single(self, i: int, outcome: int) -> bool:
         """The ordinary way of one system; returns whether there is a factor."""
         try:
             if outcome == NOT_FINITE:
                 self.matrix(i).refuse_non_finite()
             if outcome > 0 and not self.analysis.fallback:
                 raise NotPositiveDefiniteError(int(self.analysis.perm[outcome - 1]))
-            self.singles[i] = Factor(self.matrix(i), self._own)
+            self.singles[i] = Factor(self.matrix(i), self._cpu_analysis)
         except _FAILURES as error:
             self.failures[i] = error
             return False
@@ -199,12 +199,12 @@ class Systems:
 
     def matrix(self, i: int) -> Canonical:
         """One of the matrices."""
-        of, values = self.analysis.symbolic, on_host(self.values[i])
-        return of.with_values(values, is_hermitian(of.indptr, of.indices, values))
+        symbolic, values = self.analysis.symbolic, on_host(self.values[i])
+        return symbolic.with_values(values, is_hermitian(symbolic.indptr, symbolic.indices, values))
 
     def solve(
-        self, trans: str, B: Given, refuse: Callable[[], None]
-    ) -> tuple[Given, Callable[[], Report], dict[int, Exception]]:
+        self, trans: str, B: AnyArray, refuse: Callable[[], None]
+    ) -> tuple[AnyArray, Callable[[], Report], dict[int, Exception]]:
         """Solve all systems that have factors.
 
         Parameters
@@ -223,17 +223,17 @@ class Systems:
         failures : dict
             What is raised for those that have a factor and no solution.
         """
-        sound = self.everyone if self.sound.all() else np.flatnonzero(self.sound)
-        X, unsure, report = self._engine.solve(trans, B, sound)
-        if not unsure.size and sound.size == self.count:
+        accepted = self.all_systems if self.accepted.all() else np.flatnonzero(self.accepted)
+        X, unsure, report = self._engine.solve(trans, B, accepted)
+        if not unsure.size and accepted.size == self.count:
             return X, report, {}
         refuse()
-        told = report()
-        failures = self._solve_alone(trans, B, X, unsure.tolist(), told)
-        return X, lambda: told, failures
+        details = report()
+        failures = self._solve_single(trans, B, X, unsure.tolist(), details)
+        return X, lambda: details, failures
 
-    def _solve_alone(
-        self, trans: str, B: Given, X: Given, unsure: list[int], report: Report
+    def _solve_single(
+        self, trans: str, B: AnyArray, X: AnyArray, unsure: list[int], report: Report
     ) -> dict[int, Exception]:
         """Put solutions of some systems, and what is found of them, where they belong."""
         failures: dict[int, Exception] = {}
@@ -261,14 +261,14 @@ class Systems:
             raise self.failures[i]
         if i in self.singles:
             return self.singles[i]
-        if not self.sound[i]:
+        if not self.accepted[i]:
             raise FactorInvalidError
         solver = FactorSolver(self._engine.numeric(i), Diagnosis())
         solver.examine(Diagnosis())
-        made = object.__new__(Factor)
-        numbers = FactorState(self.analysis, solver)
-        made.__dict__.update(_numbers=numbers, _order=ValueMap.by_columns(self.values.shape[1]))
-        return made
+        factor = object.__new__(Factor)
+        state = FactorState(self.analysis, solver)
+        factor.__dict__.update(_numbers=state, _order=ValueMap.by_columns(self.values.shape[1]))
+        return factor
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
         """Signs (or phases) and logarithms of the moduli of the determinants; NaN without."""
@@ -276,21 +276,21 @@ class Systems:
         together = not method.indefinite
         sign, value = np.full(self.count, np.nan, self.values.dtype), np.full(self.count, np.nan)
         if together:
-            sound = np.flatnonzero(self.sound)
-            sign[sound], value[sound] = self._engine.slogdet(sound)
+            accepted = np.flatnonzero(self.accepted)
+            sign[accepted], value[accepted] = self._engine.slogdet(accepted)
         else:
-            rest += np.flatnonzero(self.sound).tolist()
+            rest += np.flatnonzero(self.accepted).tolist()
         for i in rest:
             sign[i], value[i] = self.factor(i).slogdet()
         return sign, value
 
     def status(self) -> np.ndarray:
         """(batch,) int32: 0, 1 + the first column without a pivot, or -1 if that is not known."""
-        found = np.where(self.sound, 0, -1).astype(np.int32)
-        found[list(self.singles)] = 0
+        codes = np.where(self.accepted, 0, -1).astype(np.int32)
+        codes[list(self.singles)] = 0
         for i, error in self.failures.items():
-            found[i] = 1 + column_of(error)
-        return found
+            codes[i] = 1 + column_of(error)
+        return codes
 
 
 def column_of(error: Exception) -> int:

@@ -40,23 +40,23 @@ def report(name: str, A: Sparse, analysis: Analysis) -> show.Record:
     }
 
 
-def tables(found: show.Record) -> None:
+def tables(record: show.Record) -> None:
     """Show a report on stdout."""
-    show.table("Analysis", ("", ""), show.described(found))
-    memory = [(part, show.size(value)) for part, value in found["memory"].items()]
+    show.table("Analysis", ("", ""), show.described(record))
+    memory = [(name, show.size(value)) for name, value in record["memory"].items()]
     show.table("Memory", ("part", "size"), memory)
     header = ("pivot columns", "fronts", "mean order", "columns", "work")
     shares = [
-        {**c, "flops_share": f"{100 * c['flops_share']:.1f} %"} for c in found["size_classes"]
+        {**c, "flops_share": f"{100 * c['flops_share']:.1f} %"} for c in record["size_classes"]
     ]
     show.table("Fronts", header, show.rows(shares))
     counts = [
         {**t, "nnz": show.count(t["nnz"]), "flops": show.count(t["flops"])}
-        for t in found["orderings"]
+        for t in record["orderings"]
     ]
     header = ("ordering", "nnz(L)", "flops", "height")
     show.table("Orderings tried, as if for Cholesky", header, show.rows(counts))
-    show.table("Time", ("phase", "seconds"), show.seconds(found["seconds"]))
+    show.table("Time", ("phase", "seconds"), show.seconds(record["seconds"]))
 
 
 def size_classes(analysis: Analysis) -> list[show.Record]:
@@ -66,15 +66,15 @@ def size_classes(analysis: Analysis) -> list[show.Record]:
     size = np.ceil(np.log2(np.maximum(k, 1))).astype(int)
     classes = []
     for s in np.unique(size):
-        here = size == s
+        mask = size == s
         low, high = (2**s // 2 + 1 if s else 1), 2**s
         classes.append(
             {
                 "pivots": str(high) if low == high else f"{low}-{high}",
-                "fronts": int(here.sum()),
-                "mean_order": float((k + m)[here].mean()),
-                "columns": int(k[here].sum()),
-                "flops_share": float(flops[here].sum() / max(flops.sum(), 1)),
+                "fronts": int(mask.sum()),
+                "mean_order": float((k + m)[mask].mean()),
+                "columns": int(k[mask].sum()),
+                "flops_share": float(flops[mask].sum() / max(flops.sum(), 1)),
             }
         )
     return classes

@@ -35,9 +35,9 @@ def run(
     """
     report = phases(A, analysis, options.repeat)
     factor = report.pop("factor")
-    found = factor.profile() if options.profile else None
-    if found:
-        report["profile"] = _as_dict(found)
+    profile = factor.profile() if options.profile else None
+    if profile:
+        report["profile"] = _as_dict(profile)
     asked = _asked(options.peers, factor.analysis.kind)
     b = A @ np.ones(A.shape[1], A.dtype)
     limits = {"repeat": options.repeat, "seconds": options.seconds, "threads": thread_count()}
@@ -46,8 +46,8 @@ def run(
         report["peers"][name] = outcome
         if progress:
             progress("other solvers", len(report["peers"]), len(asked))
-    if options.plot and found:
-        plot(found, options.plot)
+    if options.plot and profile:
+        plot(profile, options.plot)
     elif options.plot:
         chart(report, options.plot, options.matrix)
     return report
@@ -67,20 +67,20 @@ def _asked(names: list[str] | None, kind: str) -> list[str]:
 
 def tables(report: show.Record) -> None:
     """Show what `run` returned."""
-    times, found = report.pop("milliseconds"), report.pop("profile", None)
-    others = report.pop("peers")
+    times, profile = report.pop("milliseconds"), report.pop("profile", None)
+    outcomes = report.pop("peers")
     show.table("Run", ("", ""), [(k, show.text(v)) for k, v in report.items()])
     rows = [(name, *(f"{x:.3f}" for x in values)) for name, values in times.items()]
     show.table("Time", ("phase", "median ms", "min", "max"), rows)
-    if others:
+    if outcomes:
         threads = thread_count()
         title = f"Beside other solvers, {threads} thread{'s' * (threads > 1)}: milliseconds"
         header = ("solver", *PHASES, "backward error")
-        show.table(title, header, _compared(times, report["backward_error"], others))
-    if found:
-        title = f"Levels of fronts, from the leaves up: {found['total']:.3f} ms"
-        show.table(title, _HEADER, [_cells(row) for row in found["levels"]])
-        show.table("Orders of fronts", _HEADER, [_cells(row) for row in found["classes"]])
+        show.table(title, header, _compared(times, report["backward_error"], outcomes))
+    if profile:
+        title = f"Levels of fronts, from the leaves up: {profile['total']:.3f} ms"
+        show.table(title, _HEADER, [_cells(row) for row in profile["levels"]])
+        show.table("Orders of fronts", _HEADER, [_cells(row) for row in profile["classes"]])
 
 
 def ours(times: show.Record) -> dict[str, float]:
@@ -89,9 +89,9 @@ def ours(times: show.Record) -> dict[str, float]:
     return {"first": first, "refactorize": times["refactorize"][0], "solve": times["solve"][0]}
 
 
-def _compared(times: show.Record, error: float, others: show.Record) -> show.Rows:
+def _compared(times: show.Record, error: float, outcomes: show.Record) -> show.Rows:
     rows = [("frontal", *(f"{x:.3f}" for x in ours(times).values()), f"{error:.0e}")]
-    for name, outcome in others.items():
+    for name, outcome in outcomes.items():
         if "failed" in outcome:
             rows.append((name, *3 * ("",), outcome["failed"]))
         else:
@@ -151,26 +151,26 @@ def _cells(row: show.Record) -> tuple[str, ...]:
     return row["name"], str(row["fronts"]), *times, by, share
 
 
-def _as_dict(found: FactorProfile) -> show.Record:
+def _as_dict(profile: FactorProfile) -> show.Record:
     return {
-        "total": found.total,
-        "ceilings": found.ceilings,
-        "levels": [vars(row) for row in found.levels],
-        "classes": [vars(row) for row in found.classes],
+        "total": profile.total,
+        "ceilings": profile.ceilings,
+        "levels": [vars(row) for row in profile.levels],
+        "classes": [vars(row) for row in profile.classes],
     }
 
 
 def chart(report: show.Record, path: str, title: str = "") -> None:
     """Draw the times of all solvers that have some, a panel a phase."""
-    found = {"frontal": ours(report["milliseconds"])}
+    milliseconds = {"frontal": ours(report["milliseconds"])}
     for name, outcome in report["peers"].items():
         if "failed" not in outcome:
-            found[name] = outcome["milliseconds"]
-    names = list(found)[::-1]
+            milliseconds[name] = outcome["milliseconds"]
+    names = list(milliseconds)[::-1]
     figure = draw.new_figure(10, 1.2 + 0.4 * len(names))
     titles = "analyze and factorize", "factorize again", "solve"
     for axes, phase, text in zip(figure.subplots(1, 3, sharey=True), PHASES, titles, strict=True):
-        times = [found[name][phase] for name in names]
+        times = [milliseconds[name][phase] for name in names]
         colors = ["C1" if name == "frontal" else "0.7" for name in names]
         bars = axes.barh(names, times, color=colors)
         axes.bar_label(bars, [f"{time:.3g}" for time in times], padding=3, fontsize="small")
@@ -180,12 +180,12 @@ def chart(report: show.Record, path: str, title: str = "") -> None:
     figure.savefig(path)
 
 
-def plot(found: FactorProfile, path: str) -> None:
+def plot(profile: FactorProfile, path: str) -> None:
     """Draw time and floors by level and by order of fronts."""
     figure = draw.new_figure(10, 4)
     for axes, rows, label in zip(
         figure.subplots(1, 2),
-        (found.levels, found.classes),
+        (profile.levels, profile.classes),
         ("level", "order of the front"),
         strict=True,
     ):

@@ -301,16 +301,16 @@ def _warm(options: argparse.Namespace) -> None:
 
     if options.jobs is not None and options.jobs < 1:
         raise ValueError(f"--jobs is {options.jobs}; give a positive number of processes")
-    of = options.dtypes, options.backend, options.jobs
+    arguments = options.dtypes, options.backend, options.jobs
     with show.progress() as progress:
-        report = warm.warm(*of, progress)
+        report = warm.warm(*arguments, progress)
     if options.json:
         print(json.dumps(report, default=show.plain))
         return
     times, total = report["tasks"].items(), f"{report['seconds']:.1f} s"
     show.table("Compiled", ("task", "seconds"), [(name, f"{t:.1f}") for name, t in times])
-    kept = f"{report['files']} files, {show.size(report['bytes'])}, in {report['folder']}"
-    rows = [("time", f"{total} on {report['processes']} processes"), ("kept", kept)]
+    files = f"{report['files']} files, {show.size(report['bytes'])}, in {report['folder']}"
+    rows = [("time", f"{total} on {report['processes']} processes"), ("kept", files)]
     rows.append(("GPU", ", ".join(report["devices"]) or "none to compile for"))
     show.table("Warm", ("", ""), rows)
 

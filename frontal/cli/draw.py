@@ -125,15 +125,15 @@ def factor_density(plan: Plan, size: int) -> np.ndarray:
     width = np.diff(cuts)
     cell = cuts[:-1] * size // max(n, 1)
     end = plan.start[front + 1].astype(np.int64)
-    own = end - cuts[:-1]  # rows of the front's own columns, from the diagonal on
-    of_own = np.repeat(np.arange(front.size), own)
-    rows = cuts[:-1][of_own] + _counted(own)
-    weight = np.minimum(rows - cuts[:-1][of_own] + 1, width[of_own])
+    pivot_rows = end - cuts[:-1]  # rows of the front's own columns, from the diagonal on
+    pivot_piece = np.repeat(np.arange(front.size), pivot_rows)
+    rows = cuts[:-1][pivot_piece] + _counted(pivot_rows)
+    weight = np.minimum(rows - cuts[:-1][pivot_piece] + 1, width[pivot_piece])
     count = np.diff(plan.pointer)[front]
-    of_update = np.repeat(np.arange(front.size), count)
-    updates = plan.rows[plan.pointer[front][of_update] + _counted(count)].astype(np.int64)
-    inside = _binned(rows * size // n, cell[of_own], weight, size)
-    return inside + _binned(updates * size // n, cell[of_update], width[of_update], size)
+    update_piece = np.repeat(np.arange(front.size), count)
+    updates = plan.rows[plan.pointer[front][update_piece] + _counted(count)].astype(np.int64)
+    inside = _binned(rows * size // n, cell[pivot_piece], weight, size)
+    return inside + _binned(updates * size // n, cell[update_piece], width[update_piece], size)
 
 
 def _counted(sizes: np.ndarray) -> np.ndarray:
@@ -187,8 +187,8 @@ def tree(axes: Axes, plan: Plan, nodes: int = NODES) -> None:
     axes.set(xticks=(), yticks=(), xlim=(-0.03, 1.03))
     axes.margins(y=0.15)
     below = plan.parent.size - at.size
-    of = f"assembly tree: {at.size} fronts"
-    axes.set_title(f"{of} of the most work, {below} more below" if below else of)
+    label = f"assembly tree: {at.size} fronts"
+    axes.set_title(f"{label} of the most work, {below} more below" if below else label)
 
 
 def _largest_subtrees(parent: np.ndarray, flops: np.ndarray, nodes: int) -> np.ndarray:
@@ -257,10 +257,10 @@ def timeline(axes: Axes, found: Analyzed) -> None:
     axes.set_title(f"timeline; the analysis took {sum(found.seconds.values()):.2g} s")
 
 
-def _seconds(found: Analyzed) -> np.ndarray:
+def _seconds(analyzed: Analyzed) -> np.ndarray:
     """Modelled seconds of each front on one core."""
-    k, m = (x.astype(float) for x in found.front_sizes())
-    model, panels = CPU.fronts, found.symbolic.method.panels
-    flops = panels * front_flops(found.plan.start, found.plan.pointer)
+    k, m = (x.astype(float) for x in analyzed.front_sizes())
+    model, panels = CPU.fronts, analyzed.symbolic.method.panels
+    flops = panels * front_flops(analyzed.plan.start, analyzed.plan.pointer)
     entries = panels * (k + m) * k + 2 * m * m
     return model.front + model.entry * entries + flops / (model.rate * k / (k + model.half))

@@ -27,12 +27,12 @@ _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class Peer(Protocol):
     """A solver with a matrix A and a right-hand side b, which were given to make it.
 
-    ``first`` analyzes and factorizes, ``again`` factorizes with the analysis kept, where it can be,
-    and ``solve`` returns x.
+    ``first`` analyzes and factorizes, ``refactorize`` factorizes with the analysis kept, where it
+    can be, and ``solve`` returns x.
     """
 
     def first(self) -> None: ...
-    def again(self) -> None: ...
+    def refactorize(self) -> None: ...
     def solve(self) -> np.ndarray: ...
 
 
@@ -47,7 +47,7 @@ class SuperLU:
 
         self.factor = splu(self.A)
 
-    again = first
+    refactorize = first
 
     def solve(self) -> np.ndarray:
         return self.factor.solve(self.b)
@@ -65,9 +65,9 @@ class Cholmod:
 
     def first(self) -> None:
         self.factor = self.api.analyze(self.A)
-        self.again()
+        self.refactorize()
 
-    def again(self) -> None:
+    def refactorize(self) -> None:
         self.factor.cholesky_inplace(self.A)
 
     def solve(self) -> np.ndarray:
@@ -102,7 +102,7 @@ class Pardiso:
         self._phase(11)
         self._phase(22)
 
-    def again(self) -> None:
+    def refactorize(self) -> None:
         self._phase(22)
 
     def solve(self) -> np.ndarray:
@@ -123,9 +123,9 @@ class Mumps:
 
     def first(self) -> None:
         self.context.analyze()
-        self.again()
+        self.refactorize()
 
-    def again(self) -> None:
+    def refactorize(self) -> None:
         self.context.factor(reuse_analysis=True)
 
     def solve(self) -> np.ndarray:
@@ -145,9 +145,9 @@ class CuDSS:
 
     def first(self) -> None:
         self.solver.plan()
-        self.again()
+        self.refactorize()
 
-    def again(self) -> None:
+    def refactorize(self) -> None:
         self.solver.factorize()
         self.device.synchronize()
 
@@ -207,7 +207,7 @@ def compare(
     kind : {"spd", "symmetric", "hermitian", "general"}
         What A is.
     repeat : int
-        Times that ``again`` and ``solve`` run.
+        Times that ``refactorize`` and ``solve`` run.
     seconds : float
         After which a peer is ended.
     threads : int
@@ -220,12 +220,12 @@ def compare(
     """
     spawn = multiprocessing.get_context("spawn")  # a fork would have our threads' locks
     for name in names:
-        here, there = spawn.Pipe(duplex=False)
-        work = (there, name, sp.csc_array(A), b, kind, repeat, threads)
+        receiver, sender = spawn.Pipe(duplex=False)
+        work = (sender, name, sp.csc_array(A), b, kind, repeat, threads)
         process = spawn.Process(target=_measure, args=work, daemon=True)
         process.start()
-        there.close()
-        yield name, _outcome(here, seconds)
+        sender.close()
+        yield name, _outcome(receiver, seconds)
         process.kill()
         process.join()
 
@@ -253,7 +253,7 @@ def _measure(
     try:
         peer = PEERS[name].make(A, b, kind)
         times = {"first": _milliseconds(peer.first, 1)}
-        times["refactorize"] = _milliseconds(peer.again, repeat)
+        times["refactorize"] = _milliseconds(peer.refactorize, repeat)
         times["solve"] = _milliseconds(peer.solve, repeat)
         pipe.send({"milliseconds": times, "backward_error": backward_error(A, peer.solve(), b)})
     except Exception as error:  # a foreign solver may raise anything: that is its row
@@ -262,12 +262,12 @@ def _measure(
 
 
 def _milliseconds(function: Callable[[], object], repeat: int) -> float:
-    found = []
+    times = []
     for _ in range(max(repeat, 1)):
         began = time.perf_counter()
         function()
-        found.append(1e3 * (time.perf_counter() - began))
-    return statistics.median(found)
+        times.append(1e3 * (time.perf_counter() - began))
+    return statistics.median(times)
 
 
 def backward_error(A: Sparse, x: np.ndarray, b: np.ndarray) -> float:

@@ -8,7 +8,7 @@ from ..backend.choose import slow_gpu
 from ..gpu import Speed
 
 
-def speed(of: Speed | None) -> str:
+def speed(rate: Speed | None) -> str:
     """What a GPU can do, and what ``backend="auto"`` makes of it.
 
     >>> speed(None)
@@ -16,12 +16,12 @@ def speed(of: Speed | None) -> str:
     >>> speed(Speed(6.7e13, 3.35e13))
     '67 and 33.5 Tflop/s in single and double precision: taken for large systems'
     """
-    if of is None:
+    if rate is None:
         return "it tells of no speed: as one for double precision"
-    found = f"{1e-12 * of.single:.3g} and {1e-12 * of.double:.3g} Tflop/s in single and double "
-    if not slow_gpu(np.dtype(np.float64), of):
-        return f"{found}precision: taken for large systems"
+    text = f"{1e-12 * rate.single:.3g} and {1e-12 * rate.double:.3g} Tflop/s in single and double "
+    if not slow_gpu(np.dtype(np.float64), rate):
+        return f"{text}precision: taken for large systems"
     return (
-        f"{found}precision: the CPU is taken in double precision; "
+        f"{text}precision: the CPU is taken in double precision; "
         "precision='mixed' with backend='gpu' may be faster"
     )

@@ -47,12 +47,12 @@ from ..problems import (
 )
 from . import show
 
-_SIZE = 9  # of a cube whose largest front is no small one to a GPU
-_CUT = 11  # of one that layers cut
-_SHARED = 44  # of a cube whose graph several threads dissect together
-_PLANE, _THREADS = 260, 4  # of a square that many threads analyze in parts
+_CUBE_SIDE = 9  # of a cube whose largest front is no small one to a GPU
+_LAYERED_CUBE_SIDE = 11  # of one that layers cut
+_SHARED_CUBE_SIDE = 44  # of a cube whose graph several threads dissect together
+_SQUARE_SIDE, _THREADS = 260, 4  # of a square that many threads analyze in parts
 _WIDTHS = (1, 2, 4, 8)  # numbers of right-hand sides for which kernels differ
-_BYTES = 8 * 10**8  # of memory that a process takes
+_PROCESS_BYTES = 8 * 10**8  # of memory that a process takes
 _SLOWEST_FIRST = (LDLH, LDLT, LU, CHOLESKY)  # to compile first
 
 
@@ -66,7 +66,7 @@ class Task(NamedTuple):
     @property
     def name(self) -> str:
         """As users read it."""
-        return " ".join(part for part in self if part)
+        return " ".join(field for field in self if field)
 
 
 ANALYSIS = Task("cpu", "analysis", "")
@@ -140,7 +140,7 @@ def warm(
     kinds = [task.name for task in (*ORDERINGS, *later)]
     if processes > 1:
         workers.compile_all(kinds, processes)
-    (_one_by_one if processes == 1 else _side_by_side)(later, processes, done)
+    (_run_serially if processes == 1 else _run_in_processes)(later, processes, done)
     workers.mark(kinds)
     files = [path.stat().st_size for path in jit._FOLDER.glob("*.nbc")]
     report = {"folder": str(jit._FOLDER), "files": len(files), "bytes": sum(files)}
@@ -164,17 +164,19 @@ def _check_folder() -> None:
 
 def _jobs() -> int:
     memory = available_memory()
-    return thread_count() if memory is None else max(1, min(thread_count(), memory // _BYTES))
+    return (
+        thread_count() if memory is None else max(1, min(thread_count(), memory // _PROCESS_BYTES))
+    )
 
 
-def _one_by_one(later: list[Task], _: int, done: Callable[[Task, float], None]) -> None:
+def _run_serially(later: list[Task], _: int, done: Callable[[Task, float], None]) -> None:
     for task in (ANALYSIS, *ORDERINGS, *later):
         done(task, run(task))
 
 
-def _side_by_side(later: list[Task], count: int, done: Callable[[Task, float], None]) -> None:
+def _run_in_processes(later: list[Task], count: int, done: Callable[[Task, float], None]) -> None:
     started = multiprocessing.get_context("spawn")  # a fork would have locks of other threads
-    with ProcessPoolExecutor(count, started, _alone) as pool:
+    with ProcessPoolExecutor(count, started, _limit_threads) as pool:
         waiting: dict[Future[float], Task] = {
             pool.submit(run, task): task for task in (ANALYSIS, *ORDERINGS)
         }
@@ -184,13 +186,15 @@ def _side_by_side(later: list[Task], count: int, done: Callable[[Task, float], N
                     task = waiting.pop(future)
                     done(task, future.result())
                     if task == ANALYSIS:
-                        waiting |= {pool.submit(run, one): one for one in later}
+                        waiting |= {
+                            pool.submit(run, later_task): later_task for later_task in later
+                        }
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def _alone() -> None:
+def _limit_threads() -> None:
     """Begin a process that has others beside it."""
     os.environ["FRONTAL_NUM_THREADS"] = "1"
 
@@ -216,9 +220,9 @@ def run(task: Task) -> float:
 
 def _dissections() -> None:
     """Dissect by one thread, as an ordering, by layers, and by a team; peel a path."""
-    order(poisson3d(_SIZE), "dissection")
-    order(poisson3d(_CUT), "layers")
-    with NestedDissection(Components(adjacency(poisson3d(_SHARED))), threads=2) as run:
+    order(poisson3d(_CUBE_SIDE), "dissection")
+    order(poisson3d(_LAYERED_CUBE_SIDE), "layers")
+    with NestedDissection(Components(adjacency(poisson3d(_SHARED_CUBE_SIDE))), threads=2) as run:
         run.result()
     hanging(adjacency(sp.eye_array(9, k=1)))
 
@@ -228,7 +232,7 @@ def _layers() -> None:
     asked = os.environ.get("FRONTAL_NUM_THREADS")
     os.environ["FRONTAL_NUM_THREADS"] = str(_THREADS)
     try:
-        analyze(poisson2d(_PLANE), backend="cpu")
+        analyze(poisson2d(_SQUARE_SIDE), backend="cpu")
     finally:
         if asked is None:
             del os.environ["FRONTAL_NUM_THREADS"]
@@ -289,13 +293,13 @@ def _systems(task: Task) -> None:
         _ = factor.L, factor.diag()
         if task.what != "cholesky":
             for moving in (stokes2d(8), zero_diagonal(200)):  # columns go to other fronts
-                given = moving.astype(A.dtype)
-                factorize(given, kind=kind, backend="cpu", singular="allow")
+                matrix = moving.astype(A.dtype)
+                factorize(matrix, kind=kind, backend="cpu", singular="allow")
 
 
 def _matrix(task: Task) -> sp.csc_array:
     dtype = np.dtype(task.dtype)
-    A = convdiff3d(_SIZE) if task.what == "lu" else poisson3d(_SIZE)
+    A = convdiff3d(_CUBE_SIDE) if task.what == "lu" else poisson3d(_CUBE_SIDE)
     if task.what in ("ldlt", "ldlh"):
         A = sp.csc_array(A - A.diagonal().mean() / 4 * sp.eye_array(A.shape[0]))
     if dtype.kind == "c":

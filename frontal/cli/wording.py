@@ -28,13 +28,13 @@ def as_options(message: str, options: Collection[str]) -> str:
     >>> as_options("it is indefinite. Try: kind='symmetric' or kind='general'", {"kind"})
     'it is indefinite. Try: --kind symmetric or --kind general'
     """
-    told, found, advice = message.partition("Try: ")
-    first, *others = told.split(". ")
-    told = ". ".join([first, *(part for part in others if _has_only(part, options))])
-    if found and not _has_only(advice, options):
+    statement, separator, advice = message.partition("Try: ")
+    first, *sentences = statement.split(". ")
+    statement = ". ".join([first, *(s for s in sentences if _has_only(s, options))])
+    if separator and not _has_only(advice, options):
         items = [item for item in _SEPARATOR.split(advice) if _has_only(item, options)]
         advice = f"{', '.join(items[:-1])} or {items[-1]}" if len(items) > 1 else "".join(items)
-    text = f"{told}Try: {advice}" if advice else told.rstrip(". ")
+    text = f"{statement}Try: {advice}" if advice else statement.rstrip(". ")
     return _ARGUMENT.sub(lambda match: _option(match, options), text)
 
 

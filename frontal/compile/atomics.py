@@ -65,9 +65,9 @@ def write_addresses(typingctx, arrays, table):
         for k, (array, kind) in enumerate(
             zip(cgutils.unpack_tuple(builder, values[0]), signature.args[0].types, strict=True)
         ):
-            of = context.make_array(kind)(context, builder, array)
-            address = builder.ptrtoint(of.data, ir.IntType(64))
-            for place, value in ((2 * k, address), (2 * k + 1, of.nitems)):
+            array_struct = context.make_array(kind)(context, builder, array)
+            address = builder.ptrtoint(array_struct.data, ir.IntType(64))
+            for place, value in ((2 * k, address), (2 * k + 1, array_struct.nitems)):
                 index = context.get_constant(types.intp, place)
                 builder.store(value, _entry(context, builder, table_type, values[1], index))
         return context.get_dummy_value()
@@ -100,8 +100,8 @@ def fetch_add(typingctx, array, index, amount):
     signature = types.int64(array, types.int64, types.int64)
 
     def codegen(context, builder, signature, values):
-        where = _entry(context, builder, signature.args[0], values[0], values[1])
-        return builder.atomic_rmw("add", where, values[2], "seq_cst")
+        pointer = _entry(context, builder, signature.args[0], values[0], values[1])
+        return builder.atomic_rmw("add", pointer, values[2], "seq_cst")
 
     return signature, codegen
 
@@ -112,8 +112,8 @@ def fetch_min(typingctx, array, index, value):
     signature = types.int64(array, types.int64, types.int64)
 
     def codegen(context, builder, signature, values):
-        where = _entry(context, builder, signature.args[0], values[0], values[1])
-        return builder.atomic_rmw("min", where, values[2], "seq_cst")
+        pointer = _entry(context, builder, signature.args[0], values[0], values[1])
+        return builder.atomic_rmw("min", pointer, values[2], "seq_cst")
 
     return signature, codegen
 
@@ -124,8 +124,8 @@ def store(typingctx, array, index, value):
     signature = types.int64(array, types.int64, types.int64)
 
     def codegen(context, builder, signature, values):
-        where = _entry(context, builder, signature.args[0], values[0], values[1])
-        return builder.atomic_rmw("xchg", where, values[2], "seq_cst")
+        pointer = _entry(context, builder, signature.args[0], values[0], values[1])
+        return builder.atomic_rmw("xchg", pointer, values[2], "seq_cst")
 
     return signature, codegen
 
@@ -136,8 +136,8 @@ def swap_if(typingctx, array, index, expected, value):
     signature = types.boolean(array, types.int64, types.int64, types.int64)
 
     def codegen(context, builder, signature, values):
-        where = _entry(context, builder, signature.args[0], values[0], values[1])
-        result = builder.cmpxchg(where, values[2], values[3], "seq_cst", "seq_cst")
+        pointer = _entry(context, builder, signature.args[0], values[0], values[1])
+        result = builder.cmpxchg(pointer, values[2], values[3], "seq_cst", "seq_cst")
         return builder.zext(builder.extract_value(result, 1), ir.IntType(1))
 
     return signature, codegen
@@ -149,7 +149,7 @@ def load(typingctx, array, index):
     signature = types.int64(array, types.int64)
 
     def codegen(context, builder, signature, values):
-        where = _entry(context, builder, signature.args[0], values[0], values[1])
-        return builder.load_atomic(where, "seq_cst", 8)
+        pointer = _entry(context, builder, signature.args[0], values[0], values[1])
+        return builder.load_atomic(pointer, "seq_cst", 8)
 
     return signature, codegen

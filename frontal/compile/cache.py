@@ -28,7 +28,7 @@ from numba.core.serialize import dumps
 from .._typing import Untyped
 from ..files.atomic_write import replacing
 from . import locks
-from .linking import PART, WHOLE, BitcodeUnit, LinkedUnit, Stamp
+from .linking import BITCODE, LINKED, BitcodeUnit, LinkedUnit, Stamp
 
 if TYPE_CHECKING:
     from numba.core.codegen import Codegen
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("frontal")
 
 _CHECKSUM = 4  # bytes
-_parts: dict[Stamp, BitcodeUnit] = {}  # those that are on disk too
+_units: dict[Stamp, BitcodeUnit] = {}  # those that are on disk too
 
 
 @functools.cache
@@ -57,21 +57,21 @@ class _Named(NamedTuple):
     name: str
 
     @classmethod
-    def of(cls, environment: Untyped) -> _Named:
+    def from_environment(cls, environment: Untyped) -> _Named:
         """What tells of an environment."""
         module = environment.globals["__name__"]
         return cls(module, environment.consts, environment.env_name)
 
-    def found(self) -> Untyped:
+    def resolve(self) -> Untyped:
         """The environment, made if it is not there."""
-        found: Untyped = lookup_environment(self.name)
-        if found is None:
+        environment: Untyped = lookup_environment(self.name)
+        if environment is None:
             module = sys.modules.get(self.module)
-            found = Environment({"__name__": self.module} if module is None else vars(module))
-            found.consts[:] = self.consts
-            found.env_name = self.name
-            Environment._memo[self.name] = found
-        return found
+            environment = Environment({"__name__": self.module} if module is None else vars(module))
+            environment.consts[:] = self.consts
+            environment.env_name = self.name
+            Environment._memo[self.name] = environment
+        return environment
 
 
 class DiskCache(FunctionCache):
@@ -103,17 +103,17 @@ class DiskCache(FunctionCache):
         self._prepare(target_context)
         if not self._enabled:
             return None
-        found = self._read(sig, target_context)
+        compiled = self._read(sig, target_context)
         claims = locks.current()
-        if found is not None or claims is None:
-            return found
+        if compiled is not None or claims is None:
+            return compiled
         name = self.path(sig, target_context.codegen()).name
         if not claims.take(name):
             claims.wait(name)
-        found = self._read(sig, target_context)  # it may have come since
-        if found is not None:
+        compiled = self._read(sig, target_context)  # it may have come since
+        if compiled is not None:
             claims.release(name)
-        return found
+        return compiled
 
     def _prepare(self, target_context: CPUContext) -> None:
         """Have what loaded code calls; a compiler gets what it needs besides by itself."""
@@ -161,45 +161,47 @@ class DiskCache(FunctionCache):
 
     def _rebuilt(self, context: CPUContext, code: list[Untyped], stamp: Stamp) -> CompileResult:
         codegen, kind = context.codegen(), code[0][1]
-        code[-1] = [named.found() for named in code[-1]]
-        if kind == PART:
-            library = self._part(codegen, code[0], stamp)
-        elif kind == WHOLE:
+        code[-1] = [named.resolve() for named in code[-1]]
+        if kind == BITCODE:
+            library = self._bitcode_unit(codegen, code[0], stamp)
+        elif kind == LINKED:
             library = LinkedUnit.read(codegen, code[0])
         else:
             return CompileResult._rebuild(context, *code)
         ready = _PreparedContext(context)
         return CompileResult._rebuild(ready, library, *code[1:])._replace(target_context=context)
 
-    def _part(self, codegen: Codegen, written: Untyped, stamp: Stamp) -> BitcodeUnit:
+    def _bitcode_unit(self, codegen: Codegen, written: Untyped, stamp: Stamp) -> BitcodeUnit:
         """A part and those that it calls, from their files."""
-        if stamp not in _parts:
+        if stamp not in _units:
             name, _, (bitcode, stamps) = written
             calls = [self._called(codegen, called) for called in stamps]
-            _parts[stamp] = BitcodeUnit.read(codegen, name, bitcode, calls)
-            _parts[stamp].stamp = stamp
-        return _parts[stamp]
+            _units[stamp] = BitcodeUnit.read(codegen, name, bitcode, calls)
+            _units[stamp].stamp = stamp
+        return _units[stamp]
 
     def _called(self, codegen: Codegen, called: Stamp) -> BitcodeUnit:
-        if called in _parts:
-            return _parts[called]
+        if called in _units:
+            return _units[called]
         _, code, stamp = self._stored(self._folder / called.name)
         if stamp != called:
             raise ValueError(f"{called.name} has been compiled anew since")
-        return self._part(codegen, code[0], stamp)
+        return self._bitcode_unit(codegen, code[0], stamp)
 
     def _write(self, sig: Signature, data: CompileResult) -> None:
         key = self._key(sig, data.codegen)
         path = self._path(key)
         *code, environments = data._reduce()
-        body = dumps((key, [*code, [_Named.of(one) for one in environments]]))
+        body = dumps(
+            (key, [*code, [_Named.from_environment(environment) for environment in environments]])
+        )
         checksum = zlib.crc32(body).to_bytes(_CHECKSUM, "little")
         self._folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as stream:
             stream.write(checksum + body)
         if isinstance(data.library, BitcodeUnit):
             data.library.stamp = Stamp(path.name, checksum)
-            _parts[data.library.stamp] = data.library
+            _units[data.library.stamp] = data.library
 
     def flush(self) -> None:
         """Nothing is ever stale here: names of files tell their sources."""

@@ -7,9 +7,9 @@ from numba.core.compiler import Compiler, Flags
 
 from .._typing import Untyped
 from .linking import BitcodeUnit, LinkedUnit
-from .numba_patches import Seen, in_haste, light
+from .numba_patches import InternedFlags, light, patched_compiler
 
-_SEEN = ("nrt", "error_model", "forceinline", "boundscheck")
+_CALLEE_OPTIONS = ("nrt", "error_model", "forceinline", "boundscheck")
 
 
 class _CalleeFlags(Flags):
@@ -22,10 +22,10 @@ class _CalleeFlags(Flags):
 
     def copy(self) -> Flags:
         """What those see that it calls."""
-        seen = Flags()
-        for name in _SEEN:
-            setattr(seen, name, getattr(self, name))
-        return Seen.of(seen)
+        visible = Flags()
+        for name in _CALLEE_OPTIONS:
+            setattr(visible, name, getattr(self, name))
+        return InternedFlags.intern(visible)
 
 
 class _Compiler(Compiler):
@@ -37,7 +37,7 @@ class _Compiler(Compiler):
 
     def compile_extra(self, func: Untyped) -> Untyped:
         """Compile a function and all that it calls."""
-        with in_haste(_is_ours):
+        with patched_compiler(_is_ours):
             return super().compile_extra(func)
 
     def _compile_bytecode(self) -> Untyped:

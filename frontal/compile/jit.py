@@ -119,5 +119,5 @@ def intrinsic(
 
     It is called without the typing context, its first argument, and returns what that code does.
     """
-    made: Any = numba.extending.intrinsic(function)
-    return made
+    wrapped: Any = numba.extending.intrinsic(function)
+    return wrapped

@@ -97,28 +97,28 @@ class BitcodeUnit(_SharedPassLibrary):
     def serialize_using_object_code(self) -> Untyped:
         """Its name, its kind, its code with what is in no file, and the files of all else."""
         stamps: list[Stamp] = []
-        here: list[Untyped] = []
-        for library in reached(self, ends=lambda found: found is not self and _stamp(found)):
+        inlined: list[Untyped] = []
+        for library in reached(self, ends=lambda unit: unit is not self and _stamp(unit)):
             stamp = None if library is self else _stamp(library)
-            here.append(library) if stamp is None else stamps.append(stamp)
-        return self.name, PART, (_linked(here).as_bitcode(), stamps)
+            inlined.append(library) if stamp is None else stamps.append(stamp)
+        return self.name, BITCODE, (_linked(inlined).as_bitcode(), stamps)
 
     @classmethod
     def read(
         cls, codegen: Untyped, name: str, bitcode: bytes, calls: list[BitcodeUnit]
     ) -> BitcodeUnit:
         """Of what `serialize_using_object_code` wrote, and the parts that it calls."""
-        part = cls(codegen, name)
-        part._final_module = llvm.parse_bitcode(bitcode)
-        part._linking_libraries = [*calls]
-        part.finalize()
-        return part
+        unit = cls(codegen, name)
+        unit._final_module = llvm.parse_bitcode(bitcode)
+        unit._linking_libraries = [*calls]
+        unit.finalize()
+        return unit
 
 
-PART = "part"
+BITCODE = "part"
 
 
-WHOLE = "whole"
+LINKED = "whole"
 
 
 class LinkedUnit(_SharedPassLibrary):
@@ -128,8 +128,11 @@ class LinkedUnit(_SharedPassLibrary):
 
     def finalize(self) -> None:
         """Take in the code of all that it calls, then as Numba does."""
-        found = [library for library in reached(self) if library is not self]
-        self._linking_libraries = [_Own(of) if isinstance(of, BitcodeUnit) else of for of in found]
+        libraries = [library for library in reached(self) if library is not self]
+        self._linking_libraries = [
+            _UnitWithoutCallees(unit) if isinstance(unit, BitcodeUnit) else unit
+            for unit in libraries
+        ]
         super().finalize()
 
     def _get_module_for_linking(self) -> Untyped:
@@ -148,29 +151,29 @@ class LinkedUnit(_SharedPassLibrary):
             for symbol in symbols
             if not symbol.is_declaration
         ]
-        return name, WHOLE, (machine_code, bitcode, defined)
+        return name, LINKED, (machine_code, bitcode, defined)
 
     @classmethod
     def read(cls, codegen: Untyped, written: Untyped) -> LinkedUnit:
         """Of what `serialize_using_object_code` wrote, whose bitcode is seldom looked at."""
         name, _, (machine_code, bitcode, defined) = written
-        whole = cls(codegen, name)
-        whole._bitcode = bitcode
-        whole.enable_object_caching()
-        whole._set_compiled_object(machine_code)
-        whole._finalize_final_module()
+        unit = cls(codegen, name)
+        unit._bitcode = bitcode
+        unit.enable_object_caching()
+        unit._set_compiled_object(machine_code)
+        unit._finalize_final_module()
         codegen._engine._defined_symbols.update(defined)
-        return whole
+        return unit
 
 
-class _Own:
+class _UnitWithoutCallees:
     """A part without what it calls."""
 
-    def __init__(self, part: BitcodeUnit) -> None:
-        self._part, self._reload_init = part, part._reload_init
+    def __init__(self, unit: BitcodeUnit) -> None:
+        self._unit, self._reload_init = unit, unit._reload_init
 
     def _get_module_for_linking(self) -> Untyped:
-        return self._part._final_module
+        return self._unit._final_module
 
 
 def _stamp(library: Untyped) -> Stamp | None:
@@ -190,14 +193,14 @@ def reached(library: Untyped, ends: Untyped = None) -> list[Untyped]:
     """
     seen, last = {library}, []
 
-    def visit(one: Untyped) -> None:
-        follow = one is library or isinstance(one, BitcodeUnit)
-        if follow and not (ends is not None and ends(one)):
-            for called in one._linking_libraries:
+    def visit(caller: Untyped) -> None:
+        follow = caller is library or isinstance(caller, BitcodeUnit)
+        if follow and not (ends is not None and ends(caller)):
+            for called in caller._linking_libraries:
                 if called not in seen:
                     seen.add(called)
                     visit(called)
-        last.append(one)
+        last.append(caller)
 
     visit(library)
     return last[::-1]
@@ -208,6 +211,6 @@ def _linked(libraries: list[Untyped]) -> Untyped:
     first, *others = libraries
     module = first._final_module.clone()
     for library in others:
-        of = library._final_module if isinstance(library, BitcodeUnit) else None
-        module.link_in(of or library._get_module_for_linking(), preserve=True)
+        final_module = library._final_module if isinstance(library, BitcodeUnit) else None
+        module.link_in(final_module or library._get_module_for_linking(), preserve=True)
     return module

@@ -42,7 +42,7 @@ class CompileLocks:
         --------
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
-        >>> mine, theirs = Claims(folder, "mine"), Claims(folder, "theirs")
+        >>> mine, theirs = CompileLocks(folder, "mine"), CompileLocks(folder, "theirs")
         >>> mine.take("f"), theirs.take("f"), mine.take("f"), mine.release("f"), theirs.take("f")
         (True, False, True, None, True)
         """

@@ -74,7 +74,7 @@ class Table:
         return place
 
     def _row(self, kind: Untyped) -> list[Untyped]:
-        of: Untyped = kind
+        untyped: Untyped = kind
         if isinstance(kind, types.Array) and type(kind) is types.Array:
             flags = "" if kind.mutable else "r"
             flags += "" if kind.aligned else "u"
@@ -82,17 +82,17 @@ class Table:
         if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
             return ["named", _name(kind.instance_class), *map(self.place, kind.types)]
         if isinstance(kind, types.BaseTuple):
-            return ["tuple", *map(self.place, of.types)]
+            return ["tuple", *map(self.place, untyped.types)]
         if isinstance(kind, types.Literal):
             return ["literal", kind.literal_value]
         if isinstance(kind, types.Record):
             return ["record", *_fields(as_dtype(kind))]
         if isinstance(kind, types.Number | types.Boolean | types.NoneType):
             return [str(kind)]
-        if type(kind).__name__ == "Borrowed":
+        if type(kind).__name__ == "Reference":
             return ["borrowed", _name(type(kind)), self.place(kind.dtype)]
         if type(kind).__name__ == "MethodType":
-            return ["method", _name(type(kind)), of.method.name.upper()]
+            return ["method", _name(type(kind)), untyped.method.name.upper()]
         raise UnknownTypeError(str(kind))
 
     def type(self, place: int) -> Untyped:
@@ -124,8 +124,8 @@ def _fields(dtype: np.dtype) -> list[tuple[str, str]]:
     return fields
 
 
-def _name(found: Untyped) -> str:
-    return f"{found.__module__}:{found.__qualname__}"
+def _name(definition: Untyped) -> str:
+    return f"{definition.__module__}:{definition.__qualname__}"
 
 
 def _named(name: str) -> Untyped:
@@ -139,8 +139,8 @@ def known() -> tuple[Table, list[Item]]:
     read = json.loads(FILE.read_text(encoding="utf-8"))
     kinds = read["kinds"]
     items = [
-        Item(name, tuple(arguments), seconds, tuple(needs), tuple(kinds[k] for k in of))
-        for name, arguments, seconds, needs, of in read["items"]
+        Item(name, tuple(arguments), seconds, tuple(needs), tuple(kinds[k] for k in places))
+        for name, arguments, seconds, needs, places in read["items"]
     ]
     return Table(read["types"]), items
 
@@ -165,12 +165,12 @@ def levels(items: list[Item]) -> list[float]:
     >>> levels([Item("f", (), 1.0, (), ()), Item("g", (), 2.0, (0,), ())])
     [3.0, 2.0]
     """
-    found = [0.0] * len(items)
+    spans = [0.0] * len(items)
     for place in reversed(range(len(items))):  # what is called stands before its callers
-        found[place] += items[place].seconds
+        spans[place] += items[place].seconds
         for need in items[place].needs:
-            found[need] = max(found[need], found[place])
-    return found
+            spans[need] = max(spans[need], spans[place])
+    return spans
 
 
 def dispatcher(item: Item) -> Untyped:

@@ -15,14 +15,14 @@ from numba.core.untyped_passes import InlineClosureLikes
 
 from .._typing import Untyped
 
-_OF_ARRAYS = "unary", "binop", "inplace_binop", "call"
-_OF_CLOSURES = "make_function", "build_list", "build_tuple_unpack"
+_ARRAY_OPERATIONS = "unary", "binop", "inplace_binop", "call"
+_CLOSURE_OPERATIONS = "make_function", "build_list", "build_tuple_unpack"
 
 Pass = Callable[[Untyped, Untyped], bool]
 IDLE: list[tuple[type, Callable[[Pass], Pass]]] = []  # passes, and what stands in their place
 
 
-def _idle(of: type) -> Callable[[Callable[[Untyped], bool]], Callable[[Untyped], bool]]:
+def _idle(pass_class: type) -> Callable[[Callable[[Untyped], bool]], Callable[[Untyped], bool]]:
     """Have a pass run only for functions of which something is true."""
 
     def registered(needed: Callable[[Untyped], bool]) -> Callable[[Untyped], bool]:
@@ -35,7 +35,7 @@ def _idle(of: type) -> Callable[[Callable[[Untyped], bool]], Callable[[Untyped],
 
             return run_pass
 
-        IDLE.append((of, instead))
+        IDLE.append((pass_class, instead))
         return needed
 
     return registered
@@ -43,9 +43,9 @@ def _idle(of: type) -> Callable[[Callable[[Untyped], bool]], Callable[[Untyped],
 
 def _assigned(state: Untyped) -> Iterator[tuple[ir.Var, Untyped]]:
     for block in state.func_ir.blocks.values():
-        for one in block.body:
-            if type(one) is ir.Assign:
-                yield one.target, one.value
+        for statement in block.body:
+            if type(statement) is ir.Assign:
+                yield statement.target, statement.value
 
 
 @_idle(NopythonRewrites)
@@ -56,7 +56,7 @@ def has_rewrites(state: Untyped) -> bool:
         return True
     return any(
         isinstance(value, ir.Expr)
-        and value.op in _OF_ARRAYS
+        and value.op in _ARRAY_OPERATIONS
         and isinstance(kinds[target.name], types.Array)
         for target, value in _assigned(state)
     )
@@ -67,7 +67,7 @@ def has_closures(state: Untyped) -> bool:
     """Whether functions or lists are made, or `reduce` or a stencil is named."""
     for _, value in _assigned(state):
         if isinstance(value, ir.Expr):
-            if value.op in _OF_CLOSURES:
+            if value.op in _CLOSURE_OPERATIONS:
                 return True
         elif isinstance(value, ir.Global | ir.FreeVar):
             named = value.value

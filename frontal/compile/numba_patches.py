@@ -26,13 +26,13 @@ from .numba_passes import IDLE
 _LOCKS = "numba:compiler_lock", "numba:llvm_lock"
 _SIMPLE = types.Number, types.Boolean, types.Literal, types.Array, types.BaseTuple
 _resolved: dict[tuple[Untyped, ...], Untyped] = {}
-_seen: dict[Flags, Flags] = {}
+_interned: dict[Flags, Flags] = {}
 _sizes: dict[str, int] = {}
 _holders: dict[type, int] = {}
-_in_haste: list[bool] = []
+_active: list[bool] = []
 
 
-class Seen(Flags):
+class InternedFlags(Flags):
     """Flags that do not change, and one object for the same values.
 
     Numba looks up what it has compiled by them, all of which have one hash value, and compares
@@ -46,11 +46,11 @@ class Seen(Flags):
         return self is other
 
     @classmethod
-    def of(cls, flags: Flags) -> Flags:
+    def intern(cls, flags: Flags) -> Flags:
         """The one that has these values."""
         if isinstance(flags, cls):
             return flags
-        return _seen.setdefault(flags, cls(flags))
+        return _interned.setdefault(flags, cls(flags))
 
 
 class _Instead(NamedTuple):
@@ -62,7 +62,7 @@ class _Instead(NamedTuple):
 
 
 @contextlib.contextmanager
-def in_haste(is_ours: Callable[[Untyped], bool]) -> Iterator[None]:
+def patched_compiler(is_ours: Callable[[Untyped], bool]) -> Iterator[None]:
     """Have Numba compile without garbage collection, events of locks, and what is found twice.
 
     Parameters
@@ -70,16 +70,16 @@ def in_haste(is_ours: Callable[[Untyped], bool]) -> Iterator[None]:
     is_ours : callable
         Tells of a dispatcher whether its function is one of this package.
     """
-    if _in_haste:  # a function that another one calls
+    if _active:  # a function that another one calls
         yield
         return
-    instead = [
+    patches = [
         _Instead(event, "start_event", _without_locks(event.start_event)),
         _Instead(event, "end_event", _without_locks(event.end_event)),
         _Instead(PostProcessor, "run", _post_processed(PostProcessor.run)),
-        _Instead(ConfigStack, "enter", _with_seen(ConfigStack.enter)),
-        _Instead(Compiler, "_compile_bytecode", _as_part(Compiler._compile_bytecode)),
-        _Instead(BaseContext, "get_abi_sizeof", _sizes_kept(BaseContext.get_abi_sizeof)),
+        _Instead(ConfigStack, "enter", _with_interned_flags(ConfigStack.enter)),
+        _Instead(Compiler, "_compile_bytecode", _as_bitcode(Compiler._compile_bytecode)),
+        _Instead(BaseContext, "get_abi_sizeof", _cached_sizes(BaseContext.get_abi_sizeof)),
         _Instead(ir.Inst, "_rec_list_vars", _variables),
         _Instead(BaseFunction, "get_call_type", _remembered(BaseFunction.get_call_type)),
         _Instead(
@@ -87,19 +87,21 @@ def in_haste(is_ours: Callable[[Untyped], bool]) -> Iterator[None]:
             "get_call_type",
             _without_values(types.Dispatcher.get_call_type, is_ours),
         ),
-        *(_Instead(of, "run_pass", instead(of.run_pass)) for of, instead in IDLE),
+        *(_Instead(cls, "run_pass", skip(cls.run_pass)) for cls, skip in IDLE),
     ]
     collects = gc.isenabled()
     gc.disable()
     try:
-        _in_haste.append(True)
+        _active.append(True)
         with contextlib.ExitStack() as back:
-            for one in instead:
-                back.callback(_restore, one.owner, one.name, one.owner.__dict__.get(one.name))
-                setattr(one.owner, one.name, one.new)
+            for patch in patches:
+                back.callback(
+                    _restore, patch.owner, patch.name, patch.owner.__dict__.get(patch.name)
+                )
+                setattr(patch.owner, patch.name, patch.new)
             yield
     finally:
-        _in_haste.clear()
+        _active.clear()
         if collects:
             _leave_young()
             gc.enable()
@@ -120,11 +122,11 @@ def _restore(owner: Untyped, name: str, old: Untyped) -> None:
 
 
 def _without_locks(tell: Callable[..., None]) -> Callable[..., None]:
-    def told(kind: str, *others: object, **named: object) -> None:
+    def notified(kind: str, *args: object, **named: object) -> None:
         if kind not in _LOCKS:
-            tell(kind, *others, **named)
+            tell(kind, *args, **named)
 
-    return told
+    return notified
 
 
 def _post_processed(run: Callable[..., None]) -> Callable[..., None]:
@@ -145,14 +147,14 @@ def _post_processed(run: Callable[..., None]) -> Callable[..., None]:
     return processed
 
 
-def _with_seen(enter: Callable[..., Untyped]) -> Callable[..., Untyped]:
+def _with_interned_flags(enter: Callable[..., Untyped]) -> Callable[..., Untyped]:
     def entered(self: Untyped, flags: Flags) -> Untyped:
-        return enter(self, Seen.of(flags))
+        return enter(self, InternedFlags.intern(flags))
 
     return entered
 
 
-def _as_part(compile_: Callable[[Untyped], Untyped]) -> Callable[[Untyped], Untyped]:
+def _as_bitcode(compile_: Callable[[Untyped], Untyped]) -> Callable[[Untyped], Untyped]:
     """Numba's own functions that compiled code alone calls get no machine code of their own."""
 
     def compiled(self: Untyped) -> Untyped:
@@ -173,57 +175,59 @@ def light(state: Untyped, result: Untyped) -> Untyped:
     return result._replace(type_annotation="") if hasattr(result, "type_annotation") else result
 
 
-def _sizes_kept(size: Callable[[Untyped, Untyped], int]) -> Callable[[Untyped, Untyped], int]:
+def _cached_sizes(size: Callable[[Untyped, Untyped], int]) -> Callable[[Untyped, Untyped], int]:
     """As `size`, for which llvmlite writes a module of each type, and has LLVM read it."""
 
-    def kept(self: Untyped, of: Untyped) -> int:
-        name = str(of)
+    def cached(self: Untyped, kind: Untyped) -> int:
+        name = str(kind)
         if "%" in name:  # what it stands for is told elsewhere
-            return size(self, of)
+            return size(self, kind)
         if name not in _sizes:
-            _sizes[name] = size(self, of)
+            _sizes[name] = size(self, kind)
         return _sizes[name]
 
-    return kept
+    return cached
 
 
 def _variables(self: Untyped, within: Untyped) -> list[Untyped]:
     """As Numba's, which asks of each thing whether it is a variable, an instruction, a list..."""
-    found: list[Untyped] = []
-    _gather(within, found)
-    return found
+    variables: list[Untyped] = []
+    _gather(within, variables)
+    return variables
 
 
-def _gather(within: Untyped, found: list[Untyped]) -> None:
+def _gather(within: Untyped, variables: list[Untyped]) -> None:
     """Add the variables in something, whose kind is looked up by its type."""
-    of = type(within)
-    kind = _holders.get(of)
+    value_type = type(within)
+    kind = _holders.get(value_type)
     if kind is None:
         kinds = (ir.Var, ir.Inst, (list, tuple), dict, object)
-        kind = _holders[of] = next(k for k, base in enumerate(kinds) if issubclass(of, base))
+        kind = _holders[value_type] = next(
+            k for k, base in enumerate(kinds) if issubclass(value_type, base)
+        )
     if kind == 0:
-        found.append(within)
+        variables.append(within)
     elif kind == 1:
-        found.extend(within.list_vars())
+        variables.extend(within.list_vars())
     elif kind < 4:
-        for one in within if kind == 2 else within.values():
-            _gather(one, found)
+        for item in within if kind == 2 else within.values():
+            _gather(item, variables)
 
 
 def _remembered(resolve: Callable[..., Untyped]) -> Callable[..., Untyped]:
     """As `resolve`, which takes a function, a context and types, but for operators met before."""
 
     def resolved(self: Untyped, context: Untyped, args: Untyped, kws: Untyped) -> Untyped:
-        if kws or not all(isinstance(one, _SIMPLE) for one in args):
+        if kws or not all(isinstance(kind, _SIMPLE) for kind in args):
             return resolve(self, context, args, kws)
         key = self, tuple(args)
-        found = _resolved.get(key)
-        if found is None:
-            found = resolve(self, context, args, kws)
+        signature = _resolved.get(key)
+        if signature is None:
+            signature = resolve(self, context, args, kws)
             operator = self.typing_key  # what Numba compiles anew depends on flags
-            if found is not None and self.get_impl_key(found) is operator:
-                _resolved[key] = found
-        return found
+            if signature is not None and self.get_impl_key(signature) is operator:
+                _resolved[key] = signature
+        return signature
 
     return resolved
 

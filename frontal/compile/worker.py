@@ -57,9 +57,9 @@ class CompileQueue:
         self._levels = manifest.levels(self._items)
         self.kinds: list[str] = []
         self._wanted: set[int] = set()
-        self._left: list[int] = []
+        self._remaining: list[int] = []
         self._jobs: dict[int, CompileJob | None] = {}  # None where it cannot be made
-        self._there: set[int] = set()
+        self._finished: set[int] = set()
 
     def prepare(self) -> None:
         """Do what each process has to do before it can compile; what is for a GPU waits for one."""
@@ -73,16 +73,16 @@ class CompileQueue:
         """Compile what systems of these kinds need, after what is at work already."""
         wanted = {k for k, item in enumerate(self._items) if {*item.kinds} & {*kinds}}
         self.kinds += kinds
-        left = {*self._left} | wanted - self._wanted
+        remaining = {*self._remaining} | wanted - self._wanted
         self._wanted |= wanted
-        self._left = sorted(left, key=lambda k: -self._levels[k])
+        self._remaining = sorted(remaining, key=lambda k: -self._levels[k])
 
     def step(self) -> bool:
         """Compile one function, if one is ready that nobody else compiles."""
-        for place in [*self._left]:
-            if self._is_there(place):
-                self._left.remove(place)
-            elif all(self._is_there(k) for k in self._items[place].needs if k in self._wanted):
+        for place in [*self._remaining]:
+            if self._is_finished(place):
+                self._remaining.remove(place)
+            elif all(self._is_finished(k) for k in self._items[place].needs if k in self._wanted):
                 job = self._jobs[place]
                 if job is not None and self._claims.take(job.path.name):
                     self._compile(place, job)
@@ -91,7 +91,7 @@ class CompileQueue:
 
     def done(self) -> bool:
         """Tell whether nothing is left, in files too."""
-        if self._left:
+        if self._remaining:
             return False
         for kind in self.kinds:
             with contextlib.suppress(OSError):
@@ -103,18 +103,18 @@ class CompileQueue:
         try:
             job.function.compile(job.types)
         except Exception:  # whoever needs it will tell
-            self._there.add(place)
+            self._finished.add(place)
         finally:
             self._claims.release(job.path.name)
 
-    def _is_there(self, place: int) -> bool:
-        if place in self._there:
+    def _is_finished(self, place: int) -> bool:
+        if place in self._finished:
             return True
         if place not in self._jobs:
             self._jobs[place] = self._job(self._items[place])
         job = self._jobs[place]
         if job is None or job.path.exists():
-            self._there.add(place)
+            self._finished.add(place)
             return True
         return False
 
@@ -147,13 +147,13 @@ def main() -> None:
     gc.disable()  # it ends soon
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    told = json.loads(sys.stdin.readline())
-    if told["sources"] != jit.SOURCES:  # the package has changed meanwhile
+    settings = json.loads(sys.stdin.readline())
+    if settings["sources"] != jit.SOURCES:  # the package has changed meanwhile
         return
-    jit._FOLDER, folder = Path(told["folder"]), Path(told["claims"])
+    jit._FOLDER, folder = Path(settings["folder"]), Path(settings["claims"])
     orders: Orders = queue.Queue()
     threading.Thread(target=_listen, args=(orders, folder), daemon=True).start()
-    claims = locks.CompileLocks(folder, told["who"])
+    claims = locks.CompileLocks(folder, settings["who"])
     locks.shared.append(claims)
     work = CompileQueue(claims)
     work.prepare()

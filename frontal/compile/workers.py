@@ -76,7 +76,7 @@ def compile_for(backend: str, what: str, dtype: np.dtype | None = None) -> None:
     if asked in _asked:
         return
     _asked.add(asked)
-    kind = " ".join(str(part) for part in asked if part is not None)
+    kind = " ".join(str(word) for word in asked if word is not None)
     if not (_may() and (number := count()) and _claimed(kind)):
         return
     crew = _crews[-1] if _crews and _crews[-1].ask([kind]) else _start(number, kind)
@@ -173,8 +173,8 @@ class WorkerPool:
             bufsize=0,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
-        told = {"folder": str(jit._FOLDER.absolute()), "claims": str(self._folder), "who": name}
-        self._tell(process, {**told, "sources": jit.SOURCES})
+        settings = {"folder": str(jit._FOLDER.absolute()), "claims": str(self._folder), "who": name}
+        self._tell(process, {**settings, "sources": jit.SOURCES})
         return process
 
     def _tell(self, process: subprocess.Popen[bytes], what: object) -> bool:
@@ -187,8 +187,8 @@ class WorkerPool:
     def ask(self, kinds: list[str]) -> bool:
         """Tell what to compile; whether one still listens."""
         listening = [process for process in self._crew if process.poll() is None]
-        told = [self._tell(process, kinds) for process in listening]
-        return any(told)
+        delivered = [self._tell(process, kinds) for process in listening]
+        return any(delivered)
 
     def wait(self) -> None:
         """Wait until they are done."""

@@ -61,11 +61,11 @@ class HostWorkspace(NamedTuple):
         Contribution blocks: a part shared by all threads, then one part for each thread.
     panel : (f + 1,) int64 array
         As in `Layout`, but for the panels of fronts that take columns over.
-    block, local, shared, own
+    block, local, shared, per_thread
         As in `Layout`.
     scratch, turn : array of the scalar type, int32 array
         Room for each thread, one part after the other.
-    room : int
+    scratch_size : int
         Entries of a thread's part of `scratch`.
     delays : Delays
     state : int64
@@ -83,10 +83,10 @@ class HostWorkspace(NamedTuple):
     block: np.ndarray
     local: np.ndarray
     shared: int
-    own: int
+    per_thread: int
     scratch: np.ndarray
     turn: np.ndarray
-    room: int
+    scratch_size: int
     delays: Delays
     state: np.ndarray
 
@@ -102,7 +102,7 @@ def shape(work, s):
 
 
 @inner
-def taken_over(work, s):
+def received_columns(work, s):
     """Columns that front s takes over from its children."""
     return np.int64(work.delays.received[s]) if work.method.pivots else np.int64(0)
 
@@ -110,7 +110,7 @@ def taken_over(work, s):
 @inner
 def block_offset(work, s, rank):
     """Where the contribution block of front s is, which thread `rank` works on."""
-    return work.block[s] + (work.shared + rank * work.own if work.local[s] else 0)
+    return work.block[s] + (work.shared + rank * work.per_thread if work.local[s] else 0)
 
 
 @inner
@@ -144,7 +144,7 @@ def _extend_add(work, s, c, low, high, rank):
     """Add child c's contribution block where it falls on columns [low, high) of front s."""
     plan, panels, arena = work.plan, work.panels, work.arena
     k, m = shape(work, s)
-    behind = taken_over(work, s)  # a column of the plan comes after so many others
+    behind = received_columns(work, s)  # a column of the plan comes after so many others
     panel = work.panel[s] + behind
     upper = work.panel[s] + k * (k + m) + behind * m
     block = block_offset(work, s, rank) - k * m - k + behind
@@ -193,7 +193,7 @@ def add_entries(work, s):
     """Add the entries of A that front s owns to its panels."""
     plan, panels, values = work.plan, work.panels, work.values
     k, m = shape(work, s)
-    behind = taken_over(work, s)
+    behind = received_columns(work, s)
     panel = work.panel[s]
     first, last = plan.entry_pointer[s], plan.entry_pointer[s + 1]
     source, row, column = plan.source[first:last], plan.row[first:last], plan.column[first:last]

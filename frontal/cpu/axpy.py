@@ -29,18 +29,20 @@ def is_small_product(rows, columns, k):
 
 
 @inner
-def subtract_product(c, out, ldc, rows, columns, a, left, lda, right, across, down, k, lower):
+def subtract_product(
+    c, out, ldc, rows, columns, a, a_offset, lda, b_offset, across, down, k, lower
+):
     """C -= A B^H for a `is_small_product`, or the lower part of it.
 
-    C begins at c[out], A at a[left]; the entry of B^H in row p and column j is the conjugate of
-    a[right + p * down + j * across], or that itself unless `lower`.
+    C begins at c[out], A at a[a_offset]; the entry of B^H in row p and column j is the conjugate
+    of a[b_offset + p * down + j * across], or that itself unless `lower`.
     """
     for j in range(columns):
         first = j if lower else np.int64(0)
         for p in range(k):
-            factor = a[right + p * down + j * across]
+            factor = a[b_offset + p * down + j * across]
             factor = np.conj(factor) if lower else factor
-            subtract(c, out + first + j * ldc, a, left + first + p * lda, rows - first, factor)
+            subtract(c, out + first + j * ldc, a, a_offset + first + p * lda, rows - first, factor)
 
 
 @inner
@@ -92,15 +94,20 @@ def copy_times(out, to, a, at, count, factor):
 
 
 @inner
-def combine(out, to, other, a, first, second, count, d0, d1, b0, b1):
-    """out[to + i] = x d0 + y b0, out[other + i] = x b1 + y d1 for i < count.
+def combine(out, first_out, second_out, a, first, second, count, d0, d1, b0, b1):
+    """out[first_out + i] = x d0 + y b0, out[second_out + i] = x b1 + y d1 for i < count.
 
     x is a[first + i], y is a[second + i]; `out` may be `a`, and the places the same.
     """
-    to, other, first, second = np.uint64(to), np.uint64(other), np.uint64(first), np.uint64(second)
+    first_out, second_out, first, second = (
+        np.uint64(first_out),
+        np.uint64(second_out),
+        np.uint64(first),
+        np.uint64(second),
+    )
     for i in range(np.uint64(count)):
         x, y = a[first + i], a[second + i]
-        out[to + i], out[other + i] = x * d0 + y * b0, x * b1 + y * d1
+        out[first_out + i], out[second_out + i] = x * d0 + y * b0, x * b1 + y * d1
 
 
 @inner

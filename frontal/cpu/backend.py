@@ -45,11 +45,11 @@ _MIN_DELAYED_ENTRIES = (
     1 << 16
 )  # entries, and names, for columns that are delayed: untouched, it is free
 _UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
-_NOBODY = np.empty(0, np.int32)
+_NO_COLUMNS = np.empty(0, np.int32)
 _often = CallCounter()  # small systems are factorized
-_NO_DELAYS = Delays(_NOBODY, _NOBODY, np.empty(0, np.int64), _NOBODY, True)
-_BEGINNING = np.zeros(tile_queue.STATE_SIZE, np.int64)  # of the words of a team
-_BEGINNING[[shared_state.FAILURE, shared_state.WEAK, tile_queue.WORD]] = (
+_NO_DELAYS = Delays(_NO_COLUMNS, _NO_COLUMNS, np.empty(0, np.int64), _NO_COLUMNS, True)
+_INITIAL_STATE = np.zeros(tile_queue.STATE_SIZE, np.int64)  # of the words of a team
+_INITIAL_STATE[[shared_state.FAILURE, shared_state.WEAK, tile_queue.WORD]] = (
     shared_state.NO_FAILURE,
     shared_state.NO_UNSTABLE_PIVOT,
     tile_queue.CLOSED,
@@ -77,13 +77,13 @@ class CpuBackend:
         self._flops = float(front_flops(plan.start, plan.pointer).sum())
         self._layouts: dict[int, HostLayout] = {}
         self._small = 0 < symbolic.n <= MAX_SMALL_COLUMNS and self._flops <= _INLINE_FLOPS
-        self._at_once: dict[np.dtype, SmallFactorizer] = {}
+        self._small_factorizers: dict[np.dtype, SmallFactorizer] = {}
 
     def layout(self, threads: int) -> HostLayout:
         """Where everything lies for so many threads."""
         if threads not in self._layouts:
             plan, method = self.symbolic.plan, self.symbolic.method
-            self._layouts[threads] = HostLayout.of(plan, method, threads)
+            self._layouts[threads] = HostLayout.for_plan(plan, method, threads)
         return self._layouts[threads]
 
     def factorize(
@@ -91,7 +91,7 @@ class CpuBackend:
         values: np.ndarray,
         scaling: Scaling | ScalingRequest | None,
         *,
-        there: bool = False,
+        on_device: bool = False,
         hermitian: bool = False,
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
@@ -100,19 +100,19 @@ class CpuBackend:
         memory: Memory = "auto",
     ) -> CpuFactor:
         """See `protocol.Backend`; by the memory that is estimated."""
-        symbolic, given, alone = self.symbolic, values, self._flops <= _INLINE_FLOPS
+        symbolic, unscaled, alone = self.symbolic, values, self._flops <= _INLINE_FLOPS
         threads = 1 if alone else self.threads
         if byte_limit(memory) is not None:
-            of = symbolic, np.dtype(dtype or values.dtype), values.dtype, threads
-            refuse_beyond(footprint(*of)["total"], memory)
+            args = symbolic, np.dtype(dtype or values.dtype), values.dtype, threads
+            refuse_beyond(footprint(*args)["total"], memory)
         workers.compile_for("cpu", symbolic.method.name, dtype or values.dtype)
         if isinstance(scaling, ScalingRequest):
-            matrix = symbolic.with_values(given, hermitian)
+            matrix = symbolic.with_values(unscaled, hermitian)
             scaling = scaling_of(matrix, scaling, symbolic.method.one_triangle)
         if scaling is not None:
-            of = symbolic.indptr, symbolic.indices
-            values = scaled(*of, values, scaling.row, scaling.column)
-        values = _own(values, dtype or values.dtype)
+            args = symbolic.indptr, symbolic.indices
+            values = scaled(*args, values, scaling.row, scaling.column)
+        values = _contiguous_values(values, dtype or values.dtype)
         layout = self.layout(threads)
         work = self._work(values, layout, threads, delaying, previous)
         cut, state = (layout.low, layout.root, layout.top), work.state
@@ -130,25 +130,25 @@ class CpuBackend:
             raise DelayFailure
         if state[shared_state.FAILURE] != shared_state.NO_FAILURE:
             raise PivotFailure(int(state[shared_state.FAILURE]) - 1)
-        place, found = finalize(FactorPlan(symbolic, self.panel, self.device), work)
-        factor = CpuFactor(symbolic.with_values(given, hermitian), found, scaling, place)
+        place, host_factor = finalize(FactorPlan(symbolic, self.panel, self.device), work)
+        factor = CpuFactor(symbolic.with_values(unscaled, hermitian), host_factor, scaling, place)
         if place.symbolic is symbolic:
             factor.storage, factor.arena = work.panels, work.arena if previous else None
         return factor
 
-    def at_once(
+    def factorize_fast(
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None
     ) -> CpuFactor | None:
         """See `protocol.Backend`."""
         if not (self._small and _often()):
             return None
-        made = self._at_once.get(matrix.dtype)
-        if made is None or made.matching is not matching:
+        factorizer = self._small_factorizers.get(matrix.dtype)
+        if factorizer is None or factorizer.matching is not matching:
             workers.compile_for("cpu", self.symbolic.method.name, matrix.dtype)
             place = FactorPlan(self.symbolic, self.panel, self.device)
-            made = SmallFactorizer(place, self.layout(1), matching, matrix.dtype)
-            self._at_once[matrix.dtype] = made
-        return made(matrix, previous.storage if isinstance(previous, CpuFactor) else None)
+            factorizer = SmallFactorizer(place, self.layout(1), matching, matrix.dtype)
+            self._small_factorizers[matrix.dtype] = factorizer
+        return factorizer(matrix, previous.storage if isinstance(previous, CpuFactor) else None)
 
     def _work(
         self,
@@ -163,10 +163,10 @@ class CpuBackend:
         size, fronts, n = int(layout.panel[-1]), plan.parent.size, self.symbolic.n
         least = min(_MIN_DELAYED_ENTRIES, 2 * n * n * fronts)  # more is never taken
         room = _DELAYED_PANELS_RATIO * size + least if method.pivots else 0
-        blocks = layout.shared + threads * layout.own
+        blocks = layout.shared + threads * layout.per_thread
         panels, arena = _storage(size, room, blocks, dtype, previous)
-        state = _BEGINNING.copy()
-        state[shared_state.ROOM] = size
+        state = _INITIAL_STATE.copy()
+        state[shared_state.PANELS_END] = size
         some, delays = method.pivots, _NO_DELAYS
         if some:
             delays = Delays(
@@ -189,10 +189,10 @@ class CpuBackend:
             block=layout.block,
             local=layout.local,
             shared=layout.shared,
-            own=layout.own,
+            per_thread=layout.per_thread,
             scratch=np.empty(scratch * threads, dtype),
             turn=np.empty(2 * ldl.BLOCK * threads, np.int32),
-            room=scratch,
+            scratch_size=scratch,
             delays=delays,
             state=state,
         )
@@ -213,7 +213,7 @@ class CpuBackend:
         )
 
 
-def _own(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _contiguous_values(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Values in a scalar type, as compiled code takes them: copied where they are not."""
     flags = values.flags
     if values.dtype == dtype and flags.c_contiguous and flags.writeable:
@@ -248,7 +248,7 @@ def _storage(
         first = _memory(panels + room, dtype) if first is None else first
         return first, _memory(blocks, dtype) if second is None else second
     except MemoryError as error:
-        raise FactorMemoryError.of(error, required) from error
+        raise FactorMemoryError.from_error(error, required) from error
 
 
 def _fits(array: np.ndarray | None, size: int, dtype: np.dtype) -> bool:

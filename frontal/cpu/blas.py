@@ -174,7 +174,7 @@ def gemv(routines, trans, m, n, alpha, a, lda, x, beta, y):
     """y = alpha op(A) x + beta y for contiguous vectors; A is m by n."""
     scalars = address(routines.scalars)
     size = routines.scalars.itemsize
-    one = np.int32(1)
+    increment = np.int32(1)
     call(
         routines.table[4],
         (
@@ -185,10 +185,10 @@ def gemv(routines, trans, m, n, alpha, a, lda, x, beta, y):
             a,
             np.int32(lda),
             x,
-            one,
+            increment,
             scalars + beta * size,
             y,
-            one,
+            increment,
         ),
     )
 
@@ -223,8 +223,8 @@ def getrf(routines, m, n, a, lda, pivots, info):
 @inner
 def laswp(routines, n, a, lda, count, pivots):
     """Apply the row interchanges of getrf to n columns."""
-    one = np.int32(1)
+    increment = np.int32(1)
     call(
         routines.table[7],
-        (np.int32(n), a, np.int32(lda), one, np.int32(count), address(pivots), one),
+        (np.int32(n), a, np.int32(lda), increment, np.int32(count), address(pivots), increment),
     )

@@ -56,7 +56,7 @@ class SharedPool:
             If addresses have a limit that leaves none for another buffer.
         """
         with self.lock:
-            self._require_room()
+            self._require_addresses()
             self._users[user] = threading.get_ident()
             now = self.count()
             if now != 1:
@@ -67,21 +67,25 @@ class SharedPool:
         """Put the number back if nobody else is inside; nothing happens if `user` has left."""
         with self.lock:
             self._users.pop(user, None)
-            self._put_back()
+            self._restore()
 
     def after_fork(self) -> None:
         """In a forked process: of all threads, only the calling one came along."""
         self.lock = threading.RLock()
-        here = threading.get_ident()
-        self._users = {user: thread for user, thread in self._users.items() if thread == here}
-        self._put_back()
+        current_thread = threading.get_ident()
+        self._users = {
+            user: thread for user, thread in self._users.items() if thread == current_thread
+        }
+        self._restore()
 
-    def _require_room(self) -> None:
-        left, required = address_space(), (len(self._users) + 1) * _BUFFER
-        if left is not None and left < required:  # some may be there already, which nobody tells
-            raise BlasMemoryError(required, left)
+    def _require_addresses(self) -> None:
+        available, required = address_space(), (len(self._users) + 1) * _BUFFER
+        if (
+            available is not None and available < required
+        ):  # some may be there already, which nobody tells
+            raise BlasMemoryError(required, available)
 
-    def _put_back(self) -> None:
+    def _restore(self) -> None:
         before = self._before
         if self._users or before is None:
             return
@@ -90,7 +94,7 @@ class SharedPool:
         self._before = None
 
 
-def _pool_of(path: str) -> SharedPool | None:
+def _openblas_pool(path: str) -> SharedPool | None:
     """The pool of an OpenBLAS with threads of its own: of a library, or of what it is linked to."""
     # keeping the GIL: whoever lets it go here waits for other threads, longer than for the answer
     library = ctypes.PyDLL(path)
@@ -110,12 +114,12 @@ def _find() -> tuple[list[SharedPool], list[Any]]:
     cannot, and FlexiBLAS hides it: then all that are loaded are.
     """
     with contextlib.suppress(OSError):
-        own = _pool_of(cython_blas.__file__)
-        if own is not None:
-            return [own], []
+        scipy_pool = _openblas_pool(cython_blas.__file__)
+        if scipy_pool is not None:
+            return [scipy_pool], []
     pools, libraries = [], []
     for library in ThreadpoolController().select(user_api="blas").lib_controllers:
-        pool = _pool_of(library.filepath) if library.internal_api == "openblas" else None
+        pool = _openblas_pool(library.filepath) if library.internal_api == "openblas" else None
         if pool is None:
             libraries.append(library)
         else:

@@ -37,10 +37,10 @@ class _Attributes(AttributeTemplate):
 
 @lower_getattr_generic(Reference)
 def _load(context, builder, kind, pointer, name):
-    place, of = kind.field(name)
-    where = cgutils.gep_inbounds(builder, pointer, 0, place)
-    value = context.data_model_manager[of].load_from_data_pointer(builder, where)
-    return impl_ret_borrowed(context, builder, of, value)  # counted, where references are
+    place, field_type = kind.field(name)
+    address = cgutils.gep_inbounds(builder, pointer, 0, place)
+    value = context.data_model_manager[field_type].load_from_data_pointer(builder, address)
+    return impl_ret_borrowed(context, builder, field_type, value)  # counted, where references are
 
 
 @intrinsic

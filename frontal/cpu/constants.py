@@ -64,19 +64,19 @@ def by_method(**functions: Callable[..., Untyped]) -> Callable[..., Untyped]:
         ``method``; no other method's code is compiled with it.
     """
 
-    def chosen(work: Untyped, *others: Untyped) -> Untyped:
+    def chosen(work: Untyped, *args: Untyped) -> Untyped:
         raise TypeError("for compiled code alone")
 
     class Chosen(AbstractTemplate):
         key = chosen
 
         def generic(self, args: Untyped, kws: Untyped) -> Untyped:
-            return types.Dispatcher(of(args)).get_call_type(self.context, args, kws)
+            return types.Dispatcher(method_function(args)).get_call_type(self.context, args, kws)
 
         def get_impl_key(self, sig: Untyped) -> Untyped:
-            return of(sig.args).get_overload(sig.args)
+            return method_function(sig.args).get_overload(sig.args)
 
-    def of(args: Untyped) -> Untyped:
+    def method_function(args: Untyped) -> Untyped:
         return functions[args[0].field("method")[1].method.name]
 
     infer_global(chosen, types.Function(Chosen))

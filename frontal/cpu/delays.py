@@ -10,8 +10,8 @@ import numpy as np
 
 from ..compile.atomics import fetch_add
 from ..compile.jit import inner, view
-from .assembly import add_column, shape, taken_over
-from .shared_state import NAMES, ROOM
+from .assembly import add_column, received_columns, shape
+from .shared_state import NAMES_END, PANELS_END
 
 _LISTS = 3  # of LU: columns, rows, and the interchanges of these
 
@@ -65,15 +65,15 @@ def make_list(work, s):
     if delays.listed[s] >= 0:
         return True
     need = k if work.method.one_triangle else _LISTS * k
-    at = fetch_add(work.state, NAMES, need)
+    at = fetch_add(work.state, NAMES_END, need)
     if at + need > delays.names.size:
         return False
     delays.listed[s] = at
-    own, behind = work.plan.start[s], taken_over(work, s)
+    first, behind = work.plan.start[s], received_columns(work, s)
     for i in range(k - behind):
-        delays.names[at + behind + i] = own + i
+        delays.names[at + behind + i] = first + i
         if not work.method.one_triangle:
-            delays.names[at + k + behind + i] = own + i
+            delays.names[at + k + behind + i] = first + i
     return True
 
 
@@ -91,7 +91,7 @@ def receive(work, s):
     delays.received[s] = count
     k, m = shape(work, s)
     need = k * (k + work.method.panels * m)
-    at = fetch_add(work.state, ROOM, need)
+    at = fetch_add(work.state, PANELS_END, need)
     if at + need > work.panels.size or not make_list(work, s):
         return False
     work.panel[s] = at
@@ -133,7 +133,7 @@ def _add_delayed_column(work, s, c, first, j, at):
     for i in range(j if work.method.one_triangle else first, kc):
         panels[target + at + i - first] += panels[source + i]
     relative = plan.relative[plan.pointer[c] : plan.pointer[c + 1]]
-    add_column(panels, target + taken_over(work, s), relative, 0, panels, source + kc)
+    add_column(panels, target + received_columns(work, s), relative, 0, panels, source + kc)
 
 
 @inner
@@ -142,7 +142,7 @@ def _add_delayed_row(work, s, c, j, row):
     plan, panels = work.plan, work.panels
     k, m = shape(work, s)
     kc, mc = shape(work, c)
-    behind = taken_over(work, s)
+    behind = received_columns(work, s)
     source = work.panel[c] + kc * (kc + mc) + j * mc
     relative = plan.relative[plan.pointer[c] : plan.pointer[c + 1]]
     for i in range(mc):

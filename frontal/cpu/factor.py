@@ -13,7 +13,7 @@ from ..backend.protocol import Health, HostFactor
 from ..matrix.canonical import Canonical
 from ..matrix.norms import least
 from ..matrix.value_map import ValueMap
-from ..numeric.hopes import Hopes
+from ..numeric.backoff import Backoff
 from ..numeric.linear_system import LinearSystem
 from ..symbolic.matching import Matching
 from ..symbolic.phase import Symbolic
@@ -36,7 +36,7 @@ class FactorBuilder(Protocol):
     """
 
     first: SmallSolver | None
-    hopes: Hopes
+    backoff: Backoff
 
     def is_for(self, symbolic: Symbolic, matching: Matching | None) -> bool:
         """Whether it is of a pattern that was analyzed so."""
@@ -51,7 +51,7 @@ class CpuFactor:
     """See `protocol.NumericFactor`."""
 
     backend, asynchronous = "cpu", False
-    failed = np.empty(0, np.int32)  # columns went where they have pivots
+    unstable_pivots = np.empty(0, np.int32)  # columns went where they have pivots
 
     def __init__(
         self, matrix: Canonical, host: HostFactor, scaling: Scaling | None, place: FactorPlan
@@ -63,7 +63,7 @@ class CpuFactor:
         self._diagonal: np.ndarray | None = None
         self.known: Health | None = None
         self._systems: dict[tuple[str, np.dtype], LinearSystem] = {}
-        self._at_once: dict[str, SmallSolver | None] = {}
+        self._small_solvers: dict[str, SmallSolver | None] = {}
         self.maker: FactorBuilder | None = None  # if it was made so, and of what solves at once
         self.table: np.ndarray | None = None
         # what the factors were computed in, kept by those who factorize again and again
@@ -72,7 +72,7 @@ class CpuFactor:
 
     def __getstate__(self) -> dict[str, Any]:
         none = dict.fromkeys(("arena", "storage", "_diagonal", "maker", "table"))
-        return {**self.__dict__, **none, "_systems": {}, "_at_once": {}}
+        return {**self.__dict__, **none, "_systems": {}, "_small_solvers": {}}
 
     @property
     def memory(self) -> int:
@@ -82,8 +82,8 @@ class CpuFactor:
     def health(self) -> Health:
         """See `NumericFactor`; values were looked at on the host."""
         if self.known is None:
-            of = self.matrix, self.symbolic, self.scaling, self.subdiagonal()
-            self.known = Health(least(relative_pivots(self.diagonal(), *of)))
+            args = self.matrix, self.symbolic, self.scaling, self.subdiagonal()
+            self.known = Health(least(relative_pivots(self.diagonal(), *args)))
         return self.known
 
     def is_symmetric(self) -> bool:
@@ -148,54 +148,54 @@ class CpuFactor:
 
     def system(self, trans: str, dtype: np.dtype) -> LinearSystem:
         """See `NumericFactor`; made once."""
-        trans = self._least(trans)
+        trans = self._reduced_trans(trans)
         system = self._systems.get((trans, dtype))
         if system is None:
             system = host_system(self, trans, dtype, self._substitution(trans))
             self._systems[trans, dtype] = system
         return system
 
-    def at_once(self, b: object, trans: str, how: int) -> SmallSolution | None:
+    def solve_fast(self, b: object, trans: str, how: int) -> SmallSolution | None:
         """See `NumericFactor`."""
-        solve = self._solver_at_once(trans) if _often() else None
+        solve = self._small_solver(trans) if _often() else None
         if solve is None:
             return None
-        failed, found = solve.failed, solve(b, how)
+        failed, solution = solve.failed, solve(b, how)
         if self.maker is not None and solve.failed != failed:
-            self.maker.hopes.failed()
-        return found
+            self.maker.backoff.record_failure()
+        return solution
 
     def expect(self, trans: str) -> None:
         """See `NumericFactor`."""
-        made = self._at_once.get(trans)
-        if made is not None:
-            made.hopeful = not made.failed
+        solver = self._small_solvers.get(trans)
+        if solver is not None:
+            solver.hopeful = not solver.failed
 
-    def condition_at_once(self, trans: str, how: int) -> tuple[float, bool] | None:
+    def condition_fast(self, trans: str, how: int) -> tuple[float, bool] | None:
         """See `NumericFactor`."""
-        solve = self._solver_at_once(trans) if _often() else None
+        solve = self._small_solver(trans) if _often() else None
         return None if solve is None else solve.condition(how)
 
-    def _solver_at_once(self, trans: str) -> SmallSolver | None:
-        if trans not in self._at_once:
-            self._at_once[trans] = self._made_at_once(self._least(trans))
-        return self._at_once[trans]
+    def _small_solver(self, trans: str) -> SmallSolver | None:
+        if trans not in self._small_solvers:
+            self._small_solvers[trans] = self._new_small_solver(self._reduced_trans(trans))
+        return self._small_solvers[trans]
 
-    def _made_at_once(self, trans: str) -> SmallSolver | None:
+    def _new_small_solver(self, trans: str) -> SmallSolver | None:
         maker = self.maker if trans == "N" else None
         if maker is not None and maker.first is not None and self.table is not None:
-            own = self.storage, self.pivots, self.matrix, self.scaling
-            made = maker.first.other(self.table, *own)
-            made.hopeful = maker.hopes.next()
-            return made
-        made = self._described(trans)
-        if maker is not None and made is not None:
-            made.hopeful = maker.hopes.next()
+            factor_arrays = self.storage, self.pivots, self.matrix, self.scaling
+            solver = maker.first.with_factor(self.table, *factor_arrays)
+            solver.hopeful = maker.backoff.should_try()
+            return solver
+        solver = self._described_solver(trans)
+        if maker is not None and solver is not None:
+            solver.hopeful = maker.backoff.should_try()
             if not self.symbolic.method.indefinite:
-                maker.first = made.without_numbers()
-        return made
+                maker.first = solver.without_numbers()
+        return solver
 
-    def _described(self, trans: str) -> SmallSolver | None:
+    def _described_solver(self, trans: str) -> SmallSolver | None:
         dtype = self.dtype
         if dtype != self.matrix_dtype or not 0 < self.symbolic.n <= MAX_SMALL_UNKNOWNS:
             return None
@@ -203,14 +203,14 @@ class CpuFactor:
         if not flipped:  # the same sums of the same terms, that wait for no memory
             indptr, indices, place = self.symbolic.by_rows
             data = data[place]
-        of = indptr, indices, data, True, *others
-        return SmallSolver.of(self._substitution(trans), of)
+        matrix = indptr, indices, data, True, *others
+        return SmallSolver.from_substitution(self._substitution(trans), matrix)
 
-    def _least(self, trans: str) -> str:
+    def _reduced_trans(self, trans: str) -> str:
         """``"N"`` where op(A) is A, to the factor too."""
-        return "N" if trans != "N" and self._is_own(trans) else trans
+        return "N" if trans != "N" and self._is_same_matrix(trans) else trans
 
-    def _is_own(self, trans: str) -> bool:
+    def _is_same_matrix(self, trans: str) -> bool:
         """Whether op(A) is A, to the factor too."""
         method, complex_ = self.symbolic.method, self.panels.dtype.kind == "c"
         if not (method.one_triangle and self.matrix.hermitian):
@@ -234,13 +234,15 @@ class CpuFactor:
 
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
         """See `NumericFactor`."""
-        here = ScaledPermutation(np.arange(self.symbolic.n, dtype=np.int32))
+        identity = ScaledPermutation(np.arange(self.symbolic.n, dtype=np.int32))
         trans = "T" if transposed else "N"
-        x[...] = Substitution(self.symbolic, self.panel, self._numbers(), trans, here, here)(x)
+        x[...] = Substitution(
+            self.symbolic, self.panel, self._numbers(), trans, identity, identity
+        )(x)
 
     # --- new values --------------------------------------------------------------------------
 
-    def again(
+    def refactorizer(
         self, symbolic: Symbolic, matching: Matching | None
     ) -> Callable[[Canonical], CpuFactor | None] | None:
         """See `NumericFactor`."""

@@ -24,7 +24,7 @@ from ..compile.tile_queue import (
     open_phase,
 )
 from ..numeric.method import CHOLESKY, LDLH, LDLT, LU, Method
-from .assembly import HostWorkspace, add_entries, shape, taken_over
+from .assembly import HostWorkspace, add_entries, received_columns, shape
 from .blas import yield_thread
 from .by_reference import reference
 from .cholesky import front as cholesky
@@ -136,7 +136,7 @@ def _assemble_front(work, s, rank, shared):
     size = _tile_size(work, s)
     tiles = (k + m + size - 1) // size
     _run_phase(work, ASSEMBLE, s, _NO_STEP, tiles, size, rank, shared)
-    if taken_over(work, s) > 0:
+    if received_columns(work, s) > 0:
         _add_delayed(work, s)
     add_entries(work, s)
 
@@ -214,7 +214,7 @@ def _eliminate_ldl(work, s, rank, shared, info):
         for j in range(k):
             order[j] = j
     done = np.int64(0)
-    _own_columns_first(work, s)
+    _move_delayed_last(work, s)
     if k + m > ldl_windows.MAX_WINDOWED_ROWS:
         done = _eliminate_blocks(work, s, rank, shared)
     elif k > ldl_windows.WIDTH:
@@ -229,10 +229,10 @@ def _eliminate_ldl(work, s, rank, shared, info):
 
 
 @inner
-def _own_columns_first(work, s):
+def _move_delayed_last(work, s):
     """Move delayed columns behind the columns of front s, after which they may become pivots."""
     k, _ = shape(work, s)
-    behind = taken_over(work, s)
+    behind = received_columns(work, s)
     count = min(behind, k - behind)
     for j in range(count):
         ldl_threshold.exchange(work, s, j, k - count + j)
@@ -246,19 +246,19 @@ def _eliminate_blocks(work, s, rank, shared):
     done, end = np.int64(0), k
     while done < end:
         width = min(ldl.BLOCK, end - done)
-        found = ldl.factor_diagonal_block(work, s, done, width, rank)
+        eliminated = ldl.factor_diagonal_block(work, s, done, width, rank)
         tiles = (k + m - done - width + size - 1) // size
-        step = ldl.packed(done, found, width, found, shared)
-        good = min(found, _run_phase(work, SOLVE, s, step, tiles, size, rank, shared))
-        step = ldl.packed(done, found, width, good, shared)
-        failed = ldl.columns_of_pivot(work, s, done, good, found)
-        if good < found:
+        step = ldl.packed(done, eliminated, width, eliminated, shared)
+        good = min(eliminated, _run_phase(work, SOLVE, s, step, tiles, size, rank, shared))
+        step = ldl.packed(done, eliminated, width, good, shared)
+        failed = ldl.columns_of_pivot(work, s, done, good, eliminated)
+        if good < eliminated:
             _run_phase(work, RESTORE, s, step, tiles, size, rank, shared)
-            ldl_restore.restore_diagonal(work, s, done, found, width, good, rank)
+            ldl_restore.restore_diagonal(work, s, done, eliminated, width, good, rank)
         if good > 0 and done + good < k:
             tiles = ldl.tiles_below(work, s, done + good, size)
             _run_phase(work, UPDATE, s, step, tiles, size, rank, shared)
-        for i in range(width - found):
+        for i in range(width - eliminated):
             end -= 1
             ldl_threshold.exchange(work, s, done + width - 1 - i, end)
         for i in range(failed):
@@ -308,7 +308,7 @@ def _report(work, s, info):
 
 
 @inner
-def take_part(work, low, root, top, leader, rank, info):
+def work_on_fronts(work, low, root, top, leader, rank, info):
     """See `run`."""
     state = work.state
     if leader:
@@ -350,25 +350,25 @@ def take_part(work, low, root, top, leader, rank, info):
 @jit
 def _run_cholesky(rest, low, root, top, leader, rank, info):
     work = HostWorkspace(CHOLESKY, *rest)
-    take_part(reference(work), low, root, top, leader, rank, info)
+    work_on_fronts(reference(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_lu(rest, low, root, top, leader, rank, info):
     work = HostWorkspace(LU, *rest)
-    take_part(reference(work), low, root, top, leader, rank, info)
+    work_on_fronts(reference(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_ldlt(rest, low, root, top, leader, rank, info):
     work = HostWorkspace(LDLT, *rest)
-    take_part(reference(work), low, root, top, leader, rank, info)
+    work_on_fronts(reference(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_ldlh(rest, low, root, top, leader, rank, info):
     work = HostWorkspace(LDLH, *rest)
-    take_part(reference(work), low, root, top, leader, rank, info)
+    work_on_fronts(reference(work), low, root, top, leader, rank, info)
 
 
 _RUN: dict[Method, Callable[..., None]]

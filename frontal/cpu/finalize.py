@@ -48,11 +48,11 @@ def finalize(place: FactorPlan, work: HostWorkspace) -> tuple[FactorPlan, HostFa
     if not method.pivots:
         return place, HostFactor(panels, work.pivots, replaced)
     if not _as_planned(plan.start, delays.eliminated, delays.listed):
-        return _moved(place, work, replaced)
+        return _finalize_moved(place, work, replaced)
     if not method.indefinite:
         return place, HostFactor(panels, work.pivots, replaced, np.empty(0, panels.dtype))
     coupling, null = np.zeros(n, panels.dtype), np.zeros(n, np.bool_)
-    settle_alone(plan, delays, place.panel, panels, work.pivots, coupling, null)
+    finalize_in_place(plan, delays, place.panel, panels, work.pivots, coupling, null)
     nulls = np.flatnonzero(null).astype(np.int32)
     return place, HostFactor(panels, work.pivots, replaced, coupling, nulls)
 
@@ -66,28 +66,32 @@ def _as_planned(start, eliminated, listed):
     return good
 
 
-def _moved(place: FactorPlan, work: HostWorkspace, replaced: int) -> tuple[FactorPlan, HostFactor]:
+def _finalize_moved(
+    place: FactorPlan, work: HostWorkspace, replaced: int
+) -> tuple[FactorPlan, HostFactor]:
     """See `finalize`, where columns are not in the fronts of the plan or not in their order."""
     symbolic = place.symbolic
     plan, method, n = symbolic.plan, symbolic.method, symbolic.n
-    columns, rows, made = np.empty((3, n), np.int32)
+    columns, rows, interchanges = np.empty((3, n), np.int32)
     count, null = np.empty(plan.parent.size, np.int32), np.zeros(n, np.bool_)
     late = np.zeros(plan.parent.size + 1, np.int64)
     k = np.diff(plan.start) + work.delays.received
     np.cumsum(k - work.delays.eliminated, out=late[1:])
     late_columns, late_rows = np.empty((2, int(late[-1])), np.int32)
     outcome = Elimination(count, columns, rows, late, late_columns, late_rows)
-    _tell(plan, work.delays, work.pivots, method.one_triangle, outcome, made, null)
+    _record_elimination(
+        plan, work.delays, work.pivots, method.one_triangle, outcome, interchanges, null
+    )
     new = renumber(symbolic, outcome)
-    other = replan_delayed(symbolic, outcome, new)
-    offset = panel_offsets(other.plan, method)
+    replanned = replan_delayed(symbolic, outcome, new)
+    offset = panel_offsets(replanned.plan, method)
     panels = np.zeros(max(1, int(offset[-1])), work.panels.dtype)
     coupling = np.zeros(n if method.indefinite else 0, panels.dtype)
     old = work.panel, work.panels, k
     _pack(plan, method.one_triangle, old, outcome, new, offset, panels, coupling)
     nulls = np.flatnonzero(null).astype(np.int32)
-    place = FactorPlan(other, offset, place.device)
-    return place, HostFactor(panels, made, replaced, coupling, nulls)
+    place = FactorPlan(replanned, offset, place.device)
+    return place, HostFactor(panels, interchanges, replaced, coupling, nulls)
 
 
 @inner
@@ -97,8 +101,8 @@ def _as_interchanges(order, at, place):
         at[j] = place[j] = j
     for j in range(order.size):
         p = place[order[j]]  # where it is by now
-        other = at[j]
-        at[p], place[other] = other, p
+        occupant = at[j]
+        at[p], place[occupant] = occupant, p
         order[j] = p
 
 
@@ -111,7 +115,7 @@ def _widest(plan, received):
 
 
 @jit
-def settle_alone(plan, delays, offset, panels, pivots, coupling, null):
+def finalize_in_place(plan, delays, offset, panels, pivots, coupling, null):
     """Exchanges in place of the orders of LDL^H, and its couplings and null pivots."""
     at, place = np.empty((2, _widest(plan, delays.received)), np.int32)
     for s in range(plan.parent.size):
@@ -122,12 +126,12 @@ def settle_alone(plan, delays, offset, panels, pivots, coupling, null):
                 coupling[first + j - 1] = panels[offset[s] + j * ld + j - 1]
         order = pivots[first:last]
         _unmark(order, null[first:last])
-        if not _in_order(order):
+        if not _is_identity(order):
             _as_interchanges(order, at, place)
 
 
 @inner
-def _in_order(order):
+def _is_identity(order):
     good = True
     for j in range(order.size):
         good &= order[j] == j
@@ -143,18 +147,18 @@ def _unmark(order, null):
 
 
 @jit
-def _tell(plan, delays, pivots, one_triangle, outcome, made, null):
+def _record_elimination(plan, delays, pivots, one_triangle, outcome, interchanges, null):
     """Fill an `Elimination`, the interchanges inside fronts, and which pivots are null."""
     at, place = np.empty((2, _widest(plan, delays.received)), np.int32)
-    stamp, number = np.full(made.size, -1, np.int32), np.empty(made.size, np.int32)
+    stamp, number = np.full(interchanges.size, -1, np.int32), np.empty(interchanges.size, np.int32)
     first = 0
     for s in range(plan.parent.size):
-        begin, own = plan.start[s], plan.start[s + 1] - plan.start[s]
-        k, done, listed = own + delays.received[s], delays.eliminated[s], delays.listed[s]
+        begin, planned = plan.start[s], plan.start[s + 1] - plan.start[s]
+        k, done, listed = planned + delays.received[s], delays.eliminated[s], delays.listed[s]
         outcome.counts[s] = done
         last = first + done
         columns, rows = outcome.columns[first:last], outcome.rows[first:last]
-        order = made[first:last]
+        order = interchanges[first:last]
         late = outcome.late_pointer[s]
         if listed < 0 and done == k:
             for j in range(k):
@@ -186,10 +190,10 @@ def _tell(plan, delays, pivots, one_triangle, outcome, made, null):
 def _arrange_rows(s, columns, rows, order, stamp, number):
     """Rows of a front beside the columns of their names where these are there, and their order."""
     k = rows.size
-    given = rows.copy()
+    original = rows.copy()
     for j in range(k):
-        stamp[given[j]] = s
-        number[given[j]] = -1
+        stamp[original[j]] = s
+        number[original[j]] = -1
     for j in range(k):
         if stamp[columns[j]] == s:
             rows[j], number[columns[j]] = columns[j], j
@@ -197,12 +201,12 @@ def _arrange_rows(s, columns, rows, order, stamp, number):
             rows[j] = -1
     free = 0
     for j in range(k):
-        if number[given[j]] < 0:
+        if number[original[j]] < 0:
             while rows[free] >= 0:
                 free += 1
-            rows[free], number[given[j]] = given[j], free
+            rows[free], number[original[j]] = original[j], free
     for j in range(k):
-        order[j] = number[given[j]]
+        order[j] = number[original[j]]
 
 
 @jit

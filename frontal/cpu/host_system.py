@@ -63,19 +63,19 @@ def direct(factor: HostSweeps, B: np.ndarray, trans: str, *, scaled: bool = True
     rows, columns = factor.symbolic.row_perm, factor.symbolic.perm
     if trans == "T":
         rows, columns = columns, rows
-    left = right = None
+    rhs_factors = solution_factors = None
     if scaling is not None:
-        left, right = scaling.row, scaling.column
+        rhs_factors, solution_factors = scaling.row, scaling.column
         if trans == "T":
-            left, right = right, left
-        B = B * left[:, None]
+            rhs_factors, solution_factors = solution_factors, rhs_factors
+        B = B * rhs_factors[:, None]
     # the layout that the sweeps want, in the scalar type of the factor
     y = np.ascontiguousarray(B[rows], factor.dtype)
     factor.sweep(y, trans == "T")
     X = np.empty(B.shape, dtype)
     X[columns] = y
-    if right is not None:
-        X *= right[:, None]
+    if solution_factors is not None:
+        X *= solution_factors[:, None]
     return X
 
 
@@ -109,7 +109,7 @@ class HostSystem:
     most: int = sys.maxsize
 
     @classmethod
-    def of(
+    def from_matrix(
         cls,
         A: sp.sparray,
         norm: float,
@@ -162,28 +162,28 @@ class HostSystem:
             X = self.solve(B)
             return X, *self.measure(X, B)
         sizes = np.empty((5, B.shape[1]), _REAL[B.dtype.char])
-        X, R, found = self.solver.measured(B, self.bound, sizes)
-        return X, R, self._errors(sizes, found)
+        X, R, summary = self.solver.measured(B, self.bound, sizes)
+        return X, R, self._errors(sizes, summary)
 
     def measure(self, X: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, BackwardErrors]:
         """See `System`."""
         x, b = as_rows(X), as_rows(B)
         R, sizes = np.empty_like(x), np.empty((5, x.shape[0]), _REAL[x.dtype.char])
-        found = _measure(*self.bound, x, b, R, sizes)
-        return R.T, self._errors(sizes, found)
+        summary = _measure(*self.bound, x, b, R, sizes)
+        return R.T, self._errors(sizes, summary)
 
     @cached_property
     def bound(self) -> tuple[object, ...]:
         """What `measure` is told of the system."""
-        of = self.indptr, self.indices, self.data, self.flipped
-        return *of, self.by_component, self.norm, self.limits
+        matrix = self.indptr, self.indices, self.data, self.flipped
+        return *matrix, self.by_component, self.norm, self.limits
 
-    def _errors(self, sizes: np.ndarray, found: tuple[float, bool]) -> BackwardErrors:
+    def _errors(self, sizes: np.ndarray, summary: tuple[float, bool]) -> BackwardErrors:
         residual, solution, rhs, component, row = sizes
         errors = BackwardErrors(
             residual, solution, rhs, self.norm, component, row, self.by_component
         )
-        errors.summary = ErrorSummary(*found)
+        errors.summary = ErrorSummary(*summary)
         return errors
 
     def corrected(self, X: np.ndarray, R: np.ndarray) -> np.ndarray:
@@ -216,8 +216,8 @@ class HostSystem:
         sums, dtype = self._row_sums, self.data.dtype
         with np.errstate(all="ignore"):
             z = self.solve(sums.astype(dtype).reshape(-1, 1))[:, 0]
-        of = self.indptr, self.indices, self.data, self.flipped
-        return certificate(*of, sums, np.ascontiguousarray(z, dtype))
+        matrix = self.indptr, self.indices, self.data, self.flipped
+        return certificate(*matrix, sums, np.ascontiguousarray(z, dtype))
 
     def bounded(self, enough: float) -> float | None:
         """See `System`: each column costs as much as another, and nothing waits."""
@@ -231,10 +231,10 @@ class HostSystem:
         self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float
     ) -> HostProbes | None:
         """See `System`."""
-        found = self.weights(X, B, solution, error)
-        if found is None:
+        row_weights = self.weights(X, B, solution, error)
+        if row_weights is None:
             return None
-        return HostProbes(found, np.complex128 if X.dtype.kind == "c" else np.float64)
+        return HostProbes(row_weights, np.complex128 if X.dtype.kind == "c" else np.float64)
 
     def weights(
         self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float
@@ -242,15 +242,15 @@ class HostSystem:
         """See `System`."""
         if not ((solution > 0) & np.isfinite(solution)).any():
             return None
-        found = np.empty(X.shape[0])
-        of = self.indptr, self.indices, self.data, self.flipped
-        weights(*of, as_rows(X), as_rows(B), solution, error, found)
-        return found
+        row_weights = np.empty(X.shape[0])
+        matrix = self.indptr, self.indices, self.data, self.flipped
+        weights(*matrix, as_rows(X), as_rows(B), solution, error, row_weights)
+        return row_weights
 
-    def ratios(self, weights: np.ndarray, other: np.ndarray | None) -> tuple[float, float]:
+    def ratios(self, weights: np.ndarray, denominators: np.ndarray | None) -> tuple[float, float]:
         """See `System`."""
         with np.errstate(all="ignore"):
-            ratio = weights / (self._row_sums if other is None else other)
+            ratio = weights / (self._row_sums if denominators is None else denominators)
         return float(ratio.min()), float(ratio.max())
 
 

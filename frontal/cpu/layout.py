@@ -37,7 +37,7 @@ class HostLayout:
         Offset of each contribution block in its arena.
     local : (f,) bool array
         Whether that is the arena of a thread.
-    shared, own : int
+    shared, per_thread : int
         Entries of the shared arena, and of a thread's.
     """
 
@@ -48,10 +48,10 @@ class HostLayout:
     block: np.ndarray
     local: np.ndarray
     shared: int
-    own: int
+    per_thread: int
 
     @classmethod
-    def of(cls, plan: Plan, method: Method, threads: int) -> HostLayout:
+    def for_plan(cls, plan: Plan, method: Method, threads: int) -> HostLayout:
         """Cut the tree for `threads` and place every panel and contribution block.
 
         One thread needs no cut: the whole tree is one sequence in postorder, which takes least
@@ -63,9 +63,9 @@ class HostLayout:
         else:
             flops = front_flops(plan.start, plan.pointer)
             low, root, top = split_subtrees(plan.parent, flops, _SUBTREES_PER_THREAD * threads)
-        block, local, shared, own = lay_out_blocks(plan, low, root, top)
+        block, local, shared, per_thread = lay_out_blocks(plan, low, root, top)
         panel = panel_offsets(plan, method)
-        return cls(panel, low, root, top, block, local, int(shared), int(own))
+        return cls(panel, low, root, top, block, local, int(shared), int(per_thread))
 
 
 def footprint(
@@ -85,11 +85,15 @@ def footprint(
         factorization, ``"index"``, and ``"total"``, their sum.
     """
     plan, method, n = symbolic.plan, symbolic.method, symbolic.n
-    layout, nnz, item = HostLayout.of(plan, method, threads), symbolic.indices.size, dtype.itemsize
+    layout, nnz, item = (
+        HostLayout.for_plan(plan, method, threads),
+        symbolic.indices.size,
+        dtype.itemsize,
+    )
     vectors = n * (item + 4 * method.pivots + 16 * method.scaling)  # diagonal, rows, scales
     changed = nnz * item * (method.scaling or dtype != values)  # values as they are factorized
     lists = 20 * plan.parent.size * method.pivots  # of columns that go to other fronts
-    blocks = layout.shared + threads * layout.own
+    blocks = layout.shared + threads * layout.per_thread
     cut = layout.low, layout.root, layout.top
     places = layout.panel, layout.panel, layout.block, layout.local, *cut
     index = (*plan, symbolic.indptr, symbolic.indices, *places)
@@ -177,7 +181,7 @@ def lay_out_blocks(plan, low, root, top):
         Offset of each block in its arena.
     local : (f,) bool array
         Whether that is a thread's own arena.
-    shared, own : int
+    shared, per_thread : int
         Sizes of the shared arena and of a thread's, in entries.
     """
     fronts = plan.parent.size
@@ -186,16 +190,16 @@ def lay_out_blocks(plan, low, root, top):
     start = np.zeros(fronts + 2, np.int64)
     size = np.zeros(fronts + 2, np.int64)
     endless = np.int64(1) << 62
-    shared, own = np.int64(0), np.int64(0)
+    shared, per_thread = np.int64(0), np.int64(0)
     for t in range(root.size):
         start[0], size[0], count = np.int64(0), endless, np.int64(1)
         for s in range(np.int64(low[t]), np.int64(root[t])):
             local[s] = True
             count, used = _visit(plan, s, block, local, start, size, count)
-            own = max(own, used)
+            per_thread = max(per_thread, used)
     start[0], size[0], count = np.int64(0), endless, np.int64(1)
     for i in range(root.size + top.size):
         s = np.int64(root[i] if i < root.size else top[i - root.size])
         count, used = _visit(plan, s, block, local, start, size, count)
         shared = max(shared, used)
-    return block, local, shared, own
+    return block, local, shared, per_thread

@@ -9,7 +9,7 @@ from ..compile.jit import brief, inner
 from ..numeric.linear_system import Gains
 from .residual import as_rows
 
-_1, _GOLDEN, _OTHER = (np.uint64(i) for i in (1, 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03))
+_1, _GOLDEN, _STREAM_STEP = (np.uint64(i) for i in (1, 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03))
 FORMED = 4  # orders up to which all columns are formed
 
 
@@ -55,9 +55,9 @@ class HostProbes:
 
     def gains(self, Z: np.ndarray, X: np.ndarray) -> Gains:
         """See `Probes`."""
-        own = np.empty(X.shape[1])
-        largest, first, second = row_maxima(as_rows(Z), as_rows(X), own)
-        return Gains(largest, (first, second), own)
+        products = np.empty(X.shape[1])
+        largest, first, second = row_maxima(as_rows(Z), as_rows(X), products)
+        return Gains(largest, (first, second), products)
 
 
 @brief
@@ -76,12 +76,12 @@ def begin(X):
 @inner
 def _size(c, i, n):
     """Entry i of vector c, from 1/(3n) to 1/n, and whether it is positive: splitmix64's numbers."""
-    h = (np.uint64(i) + _1) * _GOLDEN + np.uint64(c) * _OTHER
+    h = (np.uint64(i) + _1) * _GOLDEN + np.uint64(c) * _STREAM_STEP
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     h = h ^ (h >> np.uint64(31))
-    part = np.float64(h >> np.uint64(11)) * 2.0**-53
-    return (0.5 + part) / (1.5 * n), (h & _1) == 0
+    fraction = np.float64(h >> np.uint64(11)) * 2.0**-53
+    return (0.5 + fraction) / (1.5 * n), (h & _1) == 0
 
 
 @brief
@@ -99,24 +99,24 @@ def sign_block(weights, Y, S, sums):
 
 
 @brief
-def row_maxima(Z, X, own):
+def row_maxima(Z, X, products):
     """See `Gains`: the largest modulus of the columns of Z, and those of the largest two."""
-    n, largest, other, first, second = Z.shape[1], -1.0, -1.0, 0, 0
+    n, largest, runner_up, first, second = Z.shape[1], -1.0, -1.0, 0, 0
     for i in range(n):
         gain = 0.0
         for c in range(Z.shape[0]):
             size = np.float64(np.abs(Z[c, i]))
             gain = size if size > gain or size != size else gain
         if gain > largest or gain != gain:
-            other, first = largest, second
+            runner_up, first = largest, second
             largest, second = gain, i
-        elif gain > other:
-            other, first = gain, i
+        elif gain > runner_up:
+            runner_up, first = gain, i
         if gain != gain:
             break
     for c in range(X.shape[0]):
         product = np.conj(Z[c, 0]) * X[c, 0]
         for i in range(1, n):
             product += np.conj(Z[c, i]) * X[c, i]
-        own[c] = np.abs(product)
+        products[c] = np.abs(product)
     return largest, first, second

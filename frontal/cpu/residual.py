@@ -40,10 +40,10 @@ def _residual(indptr, indices, data, flipped, x, b, r, y, least):
         for i in range(x.size):
             r[i], y[i] = 0, 0
         for j in range(x.size):
-            own = x[j]
+            x_j = x[j]
             for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
                 i = np.uint32(indices[p])
-                product = data[p] * own
+                product = data[p] * x_j
                 r[i] += product
                 y[i] += np.abs(product)
     residual = solution = rhs = np.abs(b[0]) * 0
@@ -59,9 +59,9 @@ def _residual(indptr, indices, data, flipped, x, b, r, y, least):
         else:
             total, scale = r[j], y[j] + np.abs(b[j])
         r[j], y[j] = b[j] - total, scale
-        size, of = np.float64(np.abs(r[j])), np.float64(scale) + least
-        if not size <= ratio * of:
-            ratio = size / of
+        size, denominator = np.float64(np.abs(r[j])), np.float64(scale) + least
+        if not size <= ratio * denominator:
+            ratio = size / denominator
         residual, solution = _larger(residual, np.abs(r[j])), _larger(solution, np.abs(x[j]))
         rhs = _larger(rhs, np.abs(b[j]))
     return residual, solution, rhs, ratio
@@ -78,11 +78,11 @@ def normwise(norm, residual, solution, rhs):
 @inner
 def merit(sizes, c, norm, by_component, limits):
     """Error of column c in units of what needs no correction; see `measure` for `sizes`."""
-    of = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
-    found = max(normwise(norm, *of) / limits[0], np.float64(sizes[4, c]) / limits[2])
+    magnitudes = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
+    error = max(normwise(norm, *magnitudes) / limits[0], np.float64(sizes[4, c]) / limits[2])
     if by_component:
-        found = max(found, np.float64(sizes[3, c]) / limits[1])
-    return found
+        error = max(error, np.float64(sizes[3, c]) / limits[1])
+    return error
 
 
 @inner
@@ -122,8 +122,8 @@ def measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R,
     scale, least = np.empty(X.shape[1], sizes.dtype), limits[8] / limits[7]  # no denormal number
     for c in range(X.shape[0]):
         x, b, r = X[c], B[c], R[c]
-        found = _residual(indptr, indices, data, flipped, x, b, r, scale, least)
-        sizes[0, c], sizes[1, c], sizes[2, c], error = found
+        maxima = _residual(indptr, indices, data, flipped, x, b, r, scale, least)
+        sizes[0, c], sizes[1, c], sizes[2, c], error = maxima
         solution, rhs = np.float64(sizes[1, c]), np.float64(sizes[2, c])
         certain, row = error <= limits[3] and np.isfinite(sizes[0, c]), -1
         if not certain:

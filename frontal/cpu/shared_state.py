@@ -6,7 +6,9 @@ import numpy as np
 
 # Entries of the shared array, after those of `phases`.
 INTERRUPT, PROGRESS, FAILURE, PERTURBED, WEAK = np.arange(7, 12)
-ROOM, NAMES = np.arange(12, 14)  # where free room begins, for panels and for names of columns
+PANELS_END, NAMES_END = np.arange(
+    12, 14
+)  # where free room begins, for panels and for names of columns
 # Kinds of phases: whole subtrees, and the parts of a large front.
 SUBTREES, ASSEMBLE, SOLVE, RESTORE, UPDATE, PANEL, UPPER_PANEL, BLOCK = np.arange(8)
 NO_FAILURE = (1 << 62) - 1  # what FAILURE holds until a column fails

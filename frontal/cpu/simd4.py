@@ -30,8 +30,8 @@ class Simd4(types.Type):
 class _Simd4Model(models.PrimitiveModel):
     def __init__(self, manager: Untyped, kind: Simd4) -> None:
         entry = manager.lookup(kind.dtype).get_value_type()
-        made = ir.ArrayType if isinstance(kind.dtype, types.Complex) else ir.VectorType
-        super().__init__(manager, kind, made(entry, WIDTH))
+        vector_type = ir.ArrayType if isinstance(kind.dtype, types.Complex) else ir.VectorType
+        super().__init__(manager, kind, vector_type(entry, WIDTH))
 
 
 def _place(
@@ -41,14 +41,14 @@ def _place(
     return builder.gep(data, [at])
 
 
-def _taken(builder: Untyped, value: Untyped, i: int) -> Untyped:
+def _extract(builder: Untyped, value: Untyped, i: int) -> Untyped:
     """Entry i of a value."""
     if isinstance(value.type, ir.ArrayType):
         return builder.extract_value(value, i)
     return builder.extract_element(value, ir.IntType(32)(i))
 
 
-def _made(context: Untyped, builder: Untyped, kind: Simd4, entries: Untyped) -> Untyped:
+def _pack(context: Untyped, builder: Untyped, kind: Simd4, entries: Untyped) -> Untyped:
     value = ir.Constant(context.get_value_type(kind), ir.Undefined)
     for i, entry in enumerate(entries):
         if isinstance(value.type, ir.ArrayType):
@@ -58,17 +58,17 @@ def _made(context: Untyped, builder: Untyped, kind: Simd4, entries: Untyped) -> 
     return value
 
 
-def _each(name: str) -> Untyped:
+def _entrywise(name: str) -> Untyped:
     """Code for an operation of two values, entry by entry."""
 
     def codegen(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
         kind = signature.return_type
         if not isinstance(kind.dtype, types.Complex):
             return getattr(builder, f"f{name}")(*values)
-        one = kind.dtype(kind.dtype, kind.dtype)
-        function = context.get_function(getattr(operator, name), one)
-        pairs = ([_taken(builder, value, i) for value in values] for i in range(WIDTH))
-        return _made(context, builder, kind, [function(builder, pair) for pair in pairs])
+        entry_signature = kind.dtype(kind.dtype, kind.dtype)
+        function = context.get_function(getattr(operator, name), entry_signature)
+        pairs = ([_extract(builder, value, i) for value in values] for i in range(WIDTH))
+        return _pack(context, builder, kind, [function(builder, pair) for pair in pairs])
 
     return codegen
 
@@ -76,19 +76,19 @@ def _each(name: str) -> Untyped:
 @intrinsic
 def simd_add(typingctx, v, w):
     """Sums of the entries of two values."""
-    return v(v, v), _each("add")
+    return v(v, v), _entrywise("add")
 
 
 @intrinsic
 def simd_subtract(typingctx, v, w):
     """Differences of the entries of two values."""
-    return v(v, v), _each("sub")
+    return v(v, v), _entrywise("sub")
 
 
 @intrinsic
 def simd_multiply(typingctx, v, w):
     """Products of the entries of two values."""
-    return v(v, v), _each("mul")
+    return v(v, v), _entrywise("mul")
 
 
 @intrinsic
@@ -97,7 +97,7 @@ def simd_broadcast(typingctx, x):
     kind = Simd4(x)
 
     def codegen(context, builder, signature, values):
-        return _made(context, builder, kind, values * WIDTH)
+        return _pack(context, builder, kind, values * WIDTH)
 
     return kind(x), codegen
 
@@ -108,14 +108,14 @@ def load(typingctx, array, at):
     kind = Simd4(array.dtype)
 
     def codegen(context, builder, signature, values):
-        where = _place(context, builder, signature.args[0], *values)
+        pointer = _place(context, builder, signature.args[0], *values)
         size = context.get_abi_sizeof(context.get_data_type(array.dtype))
         if not isinstance(array.dtype, types.Complex):
-            whole = context.get_value_type(kind).as_pointer()
-            return builder.load(builder.bitcast(where, whole), align=size)
-        places = (builder.gep(where, [ir.IntType(64)(i)]) for i in range(WIDTH))
+            vector_pointer = context.get_value_type(kind).as_pointer()
+            return builder.load(builder.bitcast(pointer, vector_pointer), align=size)
+        places = (builder.gep(pointer, [ir.IntType(64)(i)]) for i in range(WIDTH))
         entries = [context.unpack_value(builder, array.dtype, place) for place in places]
-        return _made(context, builder, kind, entries)
+        return _pack(context, builder, kind, entries)
 
     return kind(array, types.uint64), codegen
 
@@ -125,16 +125,16 @@ def store(typingctx, array, at, v):
     """Put entries into an array, from one on."""
 
     def codegen(context, builder, signature, values):
-        where = _place(context, builder, signature.args[0], *values[:2])
+        pointer = _place(context, builder, signature.args[0], *values[:2])
         size = context.get_abi_sizeof(context.get_data_type(array.dtype))
         if not isinstance(array.dtype, types.Complex):
             builder.store(
-                values[2], builder.bitcast(where, values[2].type.as_pointer()), align=size
+                values[2], builder.bitcast(pointer, values[2].type.as_pointer()), align=size
             )
         else:
             for i in range(WIDTH):
-                place = builder.gep(where, [ir.IntType(64)(i)])
-                context.pack_value(builder, array.dtype, _taken(builder, values[2], i), place)
+                place = builder.gep(pointer, [ir.IntType(64)(i)])
+                context.pack_value(builder, array.dtype, _extract(builder, values[2], i), place)
         return context.get_dummy_value()
 
     return types.void(array, types.uint64, v), codegen
@@ -145,7 +145,7 @@ def simd_sum(typingctx, v):
     """The sum of the four."""
 
     def codegen(context, builder, signature, values):
-        a, b, c, d = (_taken(builder, values[0], i) for i in range(WIDTH))
+        a, b, c, d = (_extract(builder, values[0], i) for i in range(WIDTH))
         add = context.get_function(operator.add, v.dtype(v.dtype, v.dtype))
         return add(builder, (add(builder, (a, b)), add(builder, (c, d))))
 

@@ -43,7 +43,7 @@ def _dots(a, at, e1, e2, e3, b, to, count):
 
 
 @inner
-def _take_off(x, to, a, at, e1, e2, e3, count, y0, y1, y2, y3):
+def _subtract_columns(x, to, a, at, e1, e2, e3, count, y0, y1, y2, y3):
     """Take y0 a[at + i], y1 a[at + e1 + i] and so on off x[to + i], i < count."""
     c0, c1, c2, c3 = np.uint64(at), np.uint64(at + e1), np.uint64(at + e2), np.uint64(at + e3)
     to, count = np.uint64(to), np.uint64(count)
@@ -67,11 +67,11 @@ def _triangle(a, at, down, across, width, unit, y0, y1, y2, y3):
     beyond the width something is computed, of entries that are there.
     """
     e1, e2, e3 = min(1, width - 1), min(2, width - 1), min(3, width - 1)
-    step, one = down + across, a.dtype.type(1)
-    r0 = r1 = r2 = r3 = one
+    step, unity = down + across, a.dtype.type(1)
+    r0 = r1 = r2 = r3 = unity
     if not unit:  # four divisions that do not wait for each other
-        r0, r1 = one / a[np.uint64(at)], one / a[np.uint64(at + e1 * step)]
-        r2, r3 = one / a[np.uint64(at + e2 * step)], one / a[np.uint64(at + e3 * step)]
+        r0, r1 = unity / a[np.uint64(at)], unity / a[np.uint64(at + e1 * step)]
+        r2, r3 = unity / a[np.uint64(at + e2 * step)], unity / a[np.uint64(at + e3 * step)]
     second, third = at + e1 * across, at + e2 * across
     # products that wait for no unknown come first: each unknown then waits for two operations
     a1, a2, a3 = (
@@ -92,7 +92,7 @@ def _triangle(a, at, down, across, width, unit, y0, y1, y2, y3):
 
 
 @inner
-def _take_off_row(panels, at, ld, k, x, first, y):
+def _subtract_row(panels, at, ld, k, x, first, y):
     """Take y times a row of the block below the diagonal off the rows of its front."""
     at, to = np.uint64(at), np.uint64(first)
     for _ in range(k):
@@ -122,32 +122,32 @@ def _solve_group(panels, diagonal, k, x, first, head, width, done, kind):
     Of columns that a group of fewer than four lacks, places are those of its last one.
     """
     unit, backward, gathers, full, down, across = kind
-    turn, own = -1 if backward else 1, first + head
+    turn, position = -1 if backward else 1, first + head
     e1, e2, e3 = turn * min(1, width - 1), turn * min(2, width - 1), turn * min(3, width - 1)
-    y0, y1 = x[np.uint64(own)], x[np.uint64(own + e1)]
-    y2, y3 = x[np.uint64(own + e2)], x[np.uint64(own + e3)]
+    y0, y1 = x[np.uint64(position)], x[np.uint64(position + e1)]
+    y2, y3 = x[np.uint64(position + e2)], x[np.uint64(position + e3)]
     column = diagonal + head * full
     if gathers and done > 0:
         low = head + 1 if backward else 0
-        of = panels, column + low, e1 * full, e2 * full, e3 * full
-        z0, z1, z2, z3 = _dots(*of, x, first + low, done)
+        columns = panels, column + low, e1 * full, e2 * full, e3 * full
+        z0, z1, z2, z3 = _dots(*columns, x, first + low, done)
         y0, y1, y2, y3 = y0 - z0, y1 - z1, y2 - z2, y3 - z3
-    of = panels, column + head, down, across, width, unit
-    y0, y1, y2, y3 = _triangle(*of, y0, y1, y2, y3)
-    x[np.uint64(own)] = y0
+    columns = panels, column + head, down, across, width, unit
+    y0, y1, y2, y3 = _triangle(*columns, y0, y1, y2, y3)
+    x[np.uint64(position)] = y0
     if width > 1:
-        x[np.uint64(own + turn)] = y1
+        x[np.uint64(position + turn)] = y1
     if width > 2:
-        x[np.uint64(own + 2 * turn)] = y2
+        x[np.uint64(position + 2 * turn)] = y2
     if width > 3:
-        x[np.uint64(own + 3 * turn)] = y3
+        x[np.uint64(position + 3 * turn)] = y3
     zero = panels.dtype.type(0)
     y1, y2, y3 = y1 if width > 1 else zero, y2 if width > 2 else zero, y3 if width > 3 else zero
-    left = k - done - width
-    if not gathers and left > 0:
+    remaining = k - done - width
+    if not gathers and remaining > 0:
         low = 0 if backward else head + width
-        of = panels, column + low, e1 * full, e2 * full, e3 * full
-        _take_off(x, first + low, *of, left, y0, y1, y2, y3)
+        columns = panels, column + low, e1 * full, e2 * full, e3 * full
+        _subtract_columns(x, first + low, *columns, remaining, y0, y1, y2, y3)
 
 
 @inner
@@ -160,7 +160,7 @@ def _solve_thin(panels, diagonal, block, ld, rows, k, x, first, lower, unit, bac
     m = np.int64(rows.size)
     if backward:
         for i in range(m):
-            _take_off_row(panels, block + i, ld, k, x, first, x[rows[i]])
+            _subtract_row(panels, block + i, ld, k, x, first, x[rows[i]])
     full, turn = k + m, -1 if backward else 1
     gathers = lower == backward  # sums over rows before, else they are taken off those that follow
     down, across = (turn * full, turn) if gathers else (turn, turn * full)
@@ -180,18 +180,18 @@ def _solve_thin(panels, diagonal, block, ld, rows, k, x, first, lower, unit, bac
 def _dot(a, at, b, to, count):
     """Sum of a[at + i] * b[to + i] for i < count, by four sums at once."""
     at, to, count = np.uint64(at), np.uint64(to), np.uint64(count)
-    one = np.uint64(1)
-    whole = count // np.uint64(4)
+    step = np.uint64(1)
+    groups = count // np.uint64(4)
     s0 = s1 = s2 = s3 = a.dtype.type(0)
-    for _ in range(whole):
+    for _ in range(groups):
         s0 += a[at] * b[to]
-        s1 += a[at + one] * b[to + one]
+        s1 += a[at + step] * b[to + step]
         s2 += a[at + np.uint64(2)] * b[to + np.uint64(2)]
         s3 += a[at + np.uint64(3)] * b[to + np.uint64(3)]
         at, to = at + np.uint64(4), to + np.uint64(4)
-    for _ in range(count - np.uint64(4) * whole):
+    for _ in range(count - np.uint64(4) * groups):
         s0 += a[at] * b[to]
-        at, to = at + one, to + one
+        at, to = at + step, to + step
     return (s0 + s1) + (s2 + s3)
 
 
@@ -229,22 +229,22 @@ def solve_front(panels, diagonal, block, ld, rows, k, x, first, rest, lower, uni
 def _two_dots(a, at, b, to, count):
     """Sums of a[at + i] * b[to + i, c], for both columns c of b, which is row-major."""
     at, to = np.uint64(at), np.uint64(2 * to)
-    one, two = np.uint64(1), np.uint64(2)
+    step, double_step = np.uint64(1), np.uint64(2)
     s0 = s1 = t0 = t1 = a.dtype.type(0)
     for _ in range(count // 2):
         s0 += a[at] * b[to]
-        s1 += a[at] * b[to + one]
-        t0 += a[at + one] * b[to + two]
-        t1 += a[at + one] * b[to + np.uint64(3)]
-        at, to = at + two, to + np.uint64(4)
+        s1 += a[at] * b[to + step]
+        t0 += a[at + step] * b[to + double_step]
+        t1 += a[at + step] * b[to + np.uint64(3)]
+        at, to = at + double_step, to + np.uint64(4)
     if count % 2:
         s0 += a[at] * b[to]
-        s1 += a[at] * b[to + one]
+        s1 += a[at] * b[to + step]
     return s0 + t0, s1 + t1
 
 
 @inner
-def _take_off_two(x, at, a, column, count, y0, y1):
+def _subtract_from_two(x, at, a, column, count, y0, y1):
     """Take y0 and y1 times a column off the rows of x, of two entries each."""
     at, column = np.uint64(2 * at), np.uint64(column)
     for _ in range(count):
@@ -256,35 +256,44 @@ def _take_off_two(x, at, a, column, count, y0, y1):
 @inner
 def _two_products(panels, block, ld, m, k, x, first, rest):
     """Take the products of a block's columns and both vectors of `rest` off the rows of x."""
-    whole = k - k % _GROUP
-    for j in range(0, whole, _GROUP):
+    grouped = k - k % _GROUP
+    for j in range(0, grouped, _GROUP):
         for c in range(2):
-            own = 2 * (first + j) + c
-            of = panels, block + j * ld, ld, 2 * ld, 3 * ld
-            y0, y1, y2, y3 = _dots(*of, rest, c * m, m)
-            x[own], x[own + 2] = x[own] - y0, x[own + 2] - y1
-            x[own + 4], x[own + 6] = x[own + 4] - y2, x[own + 6] - y3
-    for j in range(whole, k):
+            position = 2 * (first + j) + c
+            columns = panels, block + j * ld, ld, 2 * ld, 3 * ld
+            y0, y1, y2, y3 = _dots(*columns, rest, c * m, m)
+            x[position], x[position + 2] = x[position] - y0, x[position + 2] - y1
+            x[position + 4], x[position + 6] = x[position + 4] - y2, x[position + 6] - y3
+    for j in range(grouped, k):
         for c in range(2):
             x[2 * (first + j) + c] -= _dot(panels, block + j * ld, rest, c * m, m)
 
 
 @inner
-def _take_two_products_off(panels, block, ld, m, k, x, first, rest):
+def _subtract_two_products(panels, block, ld, m, k, x, first, rest):
     """Take the products of a block and the rows of x off both vectors of `rest`."""
-    whole = k - k % _GROUP
-    for j in range(0, whole, _GROUP):
+    grouped = k - k % _GROUP
+    for j in range(0, grouped, _GROUP):
         for c in range(2):
-            own = 2 * (first + j) + c
-            of = panels, block + j * ld, ld, 2 * ld, 3 * ld
-            _take_off(rest, c * m, *of, m, x[own], x[own + 2], x[own + 4], x[own + 6])
-    for j in range(whole, k):
+            position = 2 * (first + j) + c
+            columns = panels, block + j * ld, ld, 2 * ld, 3 * ld
+            _subtract_columns(
+                rest,
+                c * m,
+                *columns,
+                m,
+                x[position],
+                x[position + 2],
+                x[position + 4],
+                x[position + 6],
+            )
+    for j in range(grouped, k):
         for c in range(2):
             subtract(rest, c * m, panels, block + j * ld, m, x[2 * (first + j) + c])
 
 
 @inner
-def solve_front_of_two(
+def solve_front_two_rhs(
     panels, diagonal, block, ld, rows, k, x, first, rest, lower, unit, backward
 ):  # fmt: skip
     """As `solve_front`, for two right-hand sides; in `rest` they lie one after the other.
@@ -300,19 +309,19 @@ def solve_front_of_two(
     for step in range(k):
         j = k - 1 - step if backward else step
         inner_first, count = (j + 1, k - 1 - j) if lower else (np.int64(0), j)
-        column, own = diagonal + j * (k + m) + inner_first, 2 * (first + j)
-        y0, y1 = x[own], x[own + 1]
+        column, position = diagonal + j * (k + m) + inner_first, 2 * (first + j)
+        y0, y1 = x[position], x[position + 1]
         if lower == backward and count > 0:
             z0, z1 = _two_dots(panels, column, x, first + inner_first, count)
             y0, y1 = y0 - z0, y1 - z1
         if not unit:
             pivot = panels[diagonal + j * (k + m + 1)]
             y0, y1 = y0 / pivot, y1 / pivot
-        x[own], x[own + 1] = y0, y1
+        x[position], x[position + 1] = y0, y1
         if lower != backward:
-            _take_off_two(x, first + inner_first, panels, column, count, y0, y1)
+            _subtract_from_two(x, first + inner_first, panels, column, count, y0, y1)
     if not backward and m > 0:
-        _take_two_products_off(panels, block, ld, m, k, x, first, rest)
+        _subtract_two_products(panels, block, ld, m, k, x, first, rest)
         for i in range(m):
             for c in range(2):
                 x[2 * np.int64(rows[i]) + c] += rest[c * m + i]

@@ -40,7 +40,7 @@ class Substitution:
     panels, pivots, diagonal, coupling : arrays
         As `HostFactor` has them, and the diagonal of D.
     trans : {"N", "T", "H"}
-    given, found : ScaledPermutation
+    rhs_side, solution_side : ScaledPermutation
         Of B and of X.
 
     Attributes
@@ -59,8 +59,8 @@ class Substitution:
         panel: np.ndarray,
         numbers: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
         trans: str,
-        given: ScaledPermutation,
-        found: ScaledPermutation,
+        rhs_side: ScaledPermutation,
+        solution_side: ScaledPermutation,
     ) -> None:
         plan, method = symbolic.plan, symbolic.method
         panels, pivots, diagonal, coupling = numbers
@@ -73,40 +73,40 @@ class Substitution:
             *(x.astype(panels.dtype, copy=False) for x in (diagonal, coupling)),
             *routines(panels.dtype),
             *(method.one_triangle, method.pivots, method.indefinite, conjugate),
-            *(trans != "N", trans == "H", *given, *found, max(1, widest)),
+            *(trans != "N", trans == "H", *rhs_side, *solution_side, max(1, widest)),
         )
 
     def __call__(self, B: np.ndarray) -> np.ndarray:
         """X, in the common scalar type of B (n, k) and the factors."""
-        given, dtype = as_rows(B), B.dtype
-        X = np.empty(given.shape, dtype if dtype == self.dtype else self._common(dtype))
-        self._solve(False, _nothing(dtype), given, X, *_no_room(X.dtype))
+        rhs, dtype = as_rows(B), B.dtype
+        X = np.empty(rhs.shape, dtype if dtype == self.dtype else self._common(dtype))
+        self._solve(False, _nothing(dtype), rhs, X, *_no_residuals(X.dtype))
         return X.T
 
     def measured(
-        self, B: np.ndarray, of: tuple[object, ...], sizes: np.ndarray
+        self, B: np.ndarray, matrix: tuple[object, ...], sizes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, tuple[float, bool]]:
         """X, residuals and what `residual.measure` says of them, in one compiled call.
 
         Parameters
         ----------
         B : (n, k) array
-        of : tuple
+        matrix : tuple
             The matrix, its norm and the limits, as `residual.measure` takes them.
         sizes : (5, k) array
         """
-        given = as_rows(B)
-        X, R = np.empty(given.shape, given.dtype), np.empty(given.shape, given.dtype)
-        found = self._solve(True, of, given, X, R, sizes)
-        return X.T, R.T, found
+        rhs = as_rows(B)
+        X, R = np.empty(rhs.shape, rhs.dtype), np.empty(rhs.shape, rhs.dtype)
+        summary = self._solve(True, matrix, rhs, X, R, sizes)
+        return X.T, R.T, summary
 
     def _solve(
-        self, measured: bool, of: tuple[object, ...], given: np.ndarray, *found: np.ndarray
+        self, measured: bool, matrix: tuple[object, ...], rhs: np.ndarray, *outputs: np.ndarray
     ) -> tuple[float, bool]:
-        if self.calls_blas or given.shape[0] >= _MIN_LOOP_RHS:
+        if self.calls_blas or rhs.shape[0] >= _MIN_LOOP_RHS:
             with single_threaded_blas():
-                return _substitute(*self.bound, WIDTH, measured, *of, given, *found)
-        return _substitute(*self.bound, 1, measured, *of, given, *found)
+                return _substitute(*self.bound, WIDTH, measured, *matrix, rhs, *outputs)
+        return _substitute(*self.bound, 1, measured, *matrix, rhs, *outputs)
 
     def _common(self, dtype: np.dtype) -> np.dtype:
         return np.result_type(dtype, self.dtype)
@@ -119,7 +119,7 @@ def _nothing(dtype: np.dtype) -> tuple[object, ...]:
 
 
 @cache
-def _no_room(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+def _no_residuals(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """No residuals, and no sizes."""
     return np.zeros((0, 0), dtype), np.zeros((0, 0), dtype.char.lower())
 
@@ -128,14 +128,14 @@ def _no_room(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
 def substitute_and_measure(
     start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals, adjoint,
     one_triangle, unit, indefinite, conjugate, transposed, conjugated,
-    into, left, out, right, widest, most, measured,
+    into, rhs_factors, out, solution_factors, widest, most, measured,
     indptr, indices, data, flipped, by_component, norm, limits, B, X, R, sizes,
 ):  # fmt: skip
     """`substitute`, then `measure` if X is to be `measured`: no code is compiled twice."""
     substitute(
         start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals,
         adjoint, one_triangle, unit, indefinite, conjugate, transposed, conjugated,
-        into, left, out, right, widest, most, B, X,
+        into, rhs_factors, out, solution_factors, widest, most, B, X,
     )  # fmt: skip
     if not measured:
         return 0.0, True

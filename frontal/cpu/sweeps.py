@@ -29,7 +29,7 @@ from .blas import (
     trsm,
     trsv,
 )
-from .small_sweeps import solve_front, solve_front_of_two
+from .small_sweeps import solve_front, solve_front_two_rhs
 
 _ROWS = 64  # of right-hand sides that are turned over together, while they are in the cache
 MAX_LOOP_PANEL_ENTRIES = (
@@ -138,17 +138,17 @@ def _sweep(
         rows = all_rows[pointer[s] : pointer[s + 1]]
         above = panel[s] + (k if lower else k * (k + m))
         ld = k + m if lower else m
-        own = x[first * width : (first + k) * width]
+        pivot_rows = x[first * width : (first + k) * width]
         if unit and not backward:
-            _interchange(own, width, pivots[first : first + k], backward)
+            _interchange(pivot_rows, width, pivots[first : first + k], backward)
         if width == 2 or (width == 1 and k * (k + m) <= MAX_LOOP_PANEL_ENTRIES):
-            of = panels, panel[s], above, ld, rows, k, x, first, buffer
+            args = panels, panel[s], above, ld, rows, k, x, first, buffer
             if width == 1:
-                solve_front(*of, lower, unit, backward)
+                solve_front(*args, lower, unit, backward)
             else:
-                solve_front_of_two(*of, lower, unit, backward)
+                solve_front_two_rhs(*args, lower, unit, backward)
         else:
-            x1, diagonal = address(own), address(panels) + panel[s] * item
+            x1, diagonal = address(pivot_rows), address(panels) + panel[s] * item
             block = address(panels) + above * item
             if backward and m > 0:
                 _backward(routines, rows, k, block, ld, x1, width, x, buffer)
@@ -156,7 +156,7 @@ def _sweep(
             if not backward and m > 0:
                 _forward(routines, rows, k, block, ld, x1, width, x, buffer)
         if unit and backward:
-            _interchange(own, width, pivots[first : first + k], backward)
+            _interchange(pivot_rows, width, pivots[first : first + k], backward)
 
 
 @brief
@@ -192,12 +192,12 @@ def _divide(x, width, diagonal, coupling, adjoint):
                 x[c] /= d
             j += 1
             continue
-        other = np.conj(b) if adjoint else b
-        a0, a1 = d / other, diagonal[j + 1] / b
+        upper = np.conj(b) if adjoint else b
+        a0, a1 = d / upper, diagonal[j + 1] / b
         determinant = a0 * a1 - 1
         for c in range(j * width, (j + 1) * width):
             y, z = x[c], x[c + width]
-            y, z = y / other, z / b
+            y, z = y / upper, z / b
             x[c], x[c + width] = (a1 * y - z) / determinant, (a0 * z - y) / determinant
         j += 2
 
@@ -209,45 +209,45 @@ def _conjugate(x):
 
 
 @inner
-def _solve_part(of, sides, B, X, x, buffer):
+def _solve_block(operator, sides, B, X, x, buffer):
     """See `substitute`: for vectors that are swept together."""
-    factors, (one_triangle, unit, indefinite, conjugate, transposed, conjugated) = of
+    factors, (one_triangle, unit, indefinite, conjugate, transposed, conjugated) = operator
     start, pointer, rows, panel, panels, pivots, diagonal, coupling, routines = factors
-    into, left, out, right = sides
+    into, rhs_factors, out, solution_factors = sides
     width, n = B.shape
     for low in range(0, n, _ROWS):
         for c in range(width):
             for i in range(low, min(low + _ROWS, n)):
                 p = np.uint32(into[i])
-                x[i * width + c] = B[c, p] * left[p] if left.size else B[c, p]
+                x[i * width + c] = B[c, p] * rhs_factors[p] if rhs_factors.size else B[c, p]
     if conjugated != (conjugate and transposed):
         _conjugate(x)
     # with two panels L serves the forward sweep, and the backward one of A^T
     lower = one_triangle or not transposed
-    given = start, pointer, rows, panel, routines, panels, pivots, x, width, buffer
+    sweep_args = start, pointer, rows, panel, routines, panels, pivots, x, width, buffer
     interchanged = lower and unit
-    _sweep(*given, lower, interchanged, False)
+    _sweep(*sweep_args, lower, interchanged, False)
     if indefinite:
         _divide(x, width, diagonal, coupling, conjugate)
     if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
         _conjugate(x)
     lower = one_triangle or transposed
     interchanged = lower and unit
-    _sweep(*given, lower, interchanged, True)
+    _sweep(*sweep_args, lower, interchanged, True)
     if conjugated != (conjugate and not transposed):
         _conjugate(x)
     for low in range(0, n, _ROWS):
         for c in range(width):
             for i in range(low, min(low + _ROWS, n)):
                 p, y = np.uint32(out[i]), x[i * width + c]
-                X[c, p] = y * right[p] if right.size else y
+                X[c, p] = y * solution_factors[p] if solution_factors.size else y
 
 
 @allocating
 def substitute(
     start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals, adjoint,
     one_triangle, unit, indefinite, conjugate, transposed, conjugated,
-    into, left, out, right, widest, most, B, X,
+    into, rhs_factors, out, solution_factors, widest, most, B, X,
 ):  # fmt: skip
     """Solutions X of op(A) X = B by the factors: permuted, scaled, swept up and down.
 
@@ -263,7 +263,7 @@ def substitute(
         Of the method; the last one of a complex adjoint.
     transposed, conjugated : bool
         op(A) is the transpose; it and its right-hand sides are conjugated.
-    into, left, out, right : arrays
+    into, rhs_factors, out, solution_factors : arrays
         The `ScaledPermutation` of B and that of X.
     widest, most : int
         Largest number of update rows, and of vectors that are swept together.
@@ -273,11 +273,11 @@ def substitute(
     width, n = min(most, B.shape[0]), B.shape[1]
     routines = Routines(table, scalars, reals, adjoint)
     x, buffer = np.empty(n * width, panels.dtype), np.empty(widest * width, panels.dtype)
-    of = (
+    operator = (
         (start, pointer, rows, panel, panels, pivots, diagonal, coupling, routines),
         (one_triangle, unit, indefinite, conjugate, transposed, conjugated),
     )
-    sides = into, left, out, right
+    sides = into, rhs_factors, out, solution_factors
     for first in range(0, B.shape[0], most):
         last = min(first + most, B.shape[0])
-        _solve_part(of, sides, B[first:last], X[first:last], x[: n * (last - first)], buffer)
+        _solve_block(operator, sides, B[first:last], X[first:last], x[: n * (last - first)], buffer)

@@ -108,16 +108,16 @@ class Analysis(Analyzed):
         """
         require_singular(singular)  # before values are on their way
         plain = triangle is None and precision == "full" and memory in ("auto", "device")
-        there = self._values_there(A) if plain else None
-        if there is not None:  # what is to be looked at is looked at there
-            values = DeviceValues(there[0], check_finite, there[1])
+        on_device = self._device_values(A) if plain else None
+        if on_device is not None:  # what is to be looked at is looked at there
+            values = DeviceValues(on_device[0], check_finite, on_device[1])
             return Factor(values, self, progress, singular, memory=memory, renewed=True)
-        given = partial(to_canonical, A, triangle, kind="general", adjoint=self.adjoint)
-        matrix = given(check_finite=check_finite, ordered=True)
-        of = self.matching_pattern(matrix), self, progress
-        return Factor(*of, singular, precision, memory, renewed=True)
+        convert = partial(to_canonical, A, triangle, kind="general", adjoint=self.adjoint)
+        matrix = convert(check_finite=check_finite, ordered=True)
+        args = self.matching_pattern(matrix), self, progress
+        return Factor(*args, singular, precision, memory, renewed=True)
 
-    def _values_there(self, A: Untyped) -> tuple[Untyped, ValueMap] | None:
+    def _device_values(self, A: Untyped) -> tuple[Untyped, ValueMap] | None:
         try:
             return self.engine.device_values(A)
         except MemoryError:  # which the factorization answers for

@@ -17,13 +17,13 @@ from ..symbolic.phase import SymbolicOptions, SymbolicOutcome
 from ..symbolic.serialize import (
     FORMAT,
     check_header,
-    found_in,
-    fronts_in,
-    number,
-    one_of,
+    is_any_of,
+    is_count,
+    is_nonnegative,
+    read_fronts,
+    read_outcome,
     record,
     record_fronts,
-    whole,
 )
 from ..symbolic.validate import check_permutation
 from .analyzed import Analyzed
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
     from ..symbolic.serialize import Test
 
 KIND = "frontal analysis"
-_FIRST = "first_"  # arrays of the analysis before its amendments
+_FIRST_PREFIX = "first_"  # arrays of the analysis before its amendments
 _BACKENDS = "auto", "cpu", "gpu"
 
 Kept = TypeVar("Kept", bound=Analyzed)
 
 
 def _are_seconds(x: object) -> bool:
-    return isinstance(x, dict) and all(map(number, x.values()))
+    return isinstance(x, dict) and all(map(is_nonnegative, x.values()))
 
 
 _HEADER: dict[str, Test] = {
-    "dtype": one_of("float32", "float64", "complex64", "complex128"),
-    "backend": one_of(*_BACKENDS),
+    "dtype": is_any_of("float32", "float64", "complex64", "complex128"),
+    "backend": is_any_of(*_BACKENDS),
     "seconds": _are_seconds,
-    "fallback": one_of(True, False),
-    "amendments": whole,
-    "first_backend": one_of(None, *_BACKENDS),
-    "chosen": one_of(*METHODS),
-    "reuse": number,
-    "pairs": one_of("auto", "all", "none"),
+    "fallback": is_any_of(True, False),
+    "amendments": is_count,
+    "first_backend": is_any_of(None, *_BACKENDS),
+    "chosen": is_any_of(*METHODS),
+    "reuse": is_nonnegative,
+    "pairs": is_any_of("auto", "all", "none"),
 }
 
 
@@ -91,7 +91,7 @@ def save(analysis: Analyzed, path: str | os.PathLike[str]) -> None:
     if choices.perm is not None:
         arrays["chosen_perm"] = choices.perm.astype(np.int64)
     if first is not None:
-        arrays |= record_fronts(first.symbolic, _FIRST)
+        arrays |= record_fronts(first.symbolic, _FIRST_PREFIX)
     write(Path(path), more | header, arrays)
 
 
@@ -125,17 +125,17 @@ def _opened(path: Path) -> Archive:
 def _analysis(cls: type[Kept], archive: Archive) -> Kept:
     check_header(archive.header, _HEADER)
     header = cast(_AnalysisHeader, archive.header)
-    found = found_in(archive)
+    outcome = read_outcome(archive)
     analysis = cls(
-        symbolic=found.symbolic,
+        symbolic=outcome.symbolic,
         dtype=np.dtype(header["dtype"]),
-        ordering=found.ordering,
-        matching=found.matching,
+        ordering=outcome.ordering,
+        matching=outcome.matching,
         backend=header["backend"],
         seconds=header["seconds"],
-        choices=_choices(archive, header, found),
-        paired=found.paired,
-        tiny=found.tiny,
+        choices=_choices(archive, header, outcome),
+        paired=outcome.paired,
+        tiny=outcome.tiny,
         fallback=header["fallback"],
     )
     backend = header["first_backend"]
@@ -143,21 +143,23 @@ def _analysis(cls: type[Kept], archive: Archive) -> Kept:
         raise ValueError("its header contradicts itself about amendments")
     if backend is None:
         return analysis
-    symbolic = found.symbolic
+    symbolic = outcome.symbolic
     pattern = symbolic.indptr, symbolic.indices
-    first = fronts_in(archive, symbolic.n, symbolic.method, pattern, _FIRST)
+    first = read_fronts(archive, symbolic.n, symbolic.method, pattern, _FIRST_PREFIX)
     before = replace(analysis, symbolic=first, backend=backend)
     return replace(analysis, first=before, amendments=header["amendments"])
 
 
-def _choices(archive: Archive, header: _AnalysisHeader, found: SymbolicOutcome) -> SymbolicOptions:
+def _choices(
+    archive: Archive, header: _AnalysisHeader, outcome: SymbolicOutcome
+) -> SymbolicOptions:
     perm = None
     if header["chosen"] == "given":
         perm = archive.vector("chosen_perm", np.int64)
-        check_permutation("chosen_perm", perm, found.symbolic.n)
+        check_permutation("chosen_perm", perm, outcome.symbolic.n)
     return SymbolicOptions(header["chosen"], perm, header["reuse"], header["pairs"])
 
 
 def _parsed_header(analysis: Analyzed) -> SymbolicOutcome:
-    of = analysis.symbolic, analysis.ordering, analysis.matching
-    return SymbolicOutcome(*of, analysis.paired, analysis.tiny)
+    args = analysis.symbolic, analysis.ordering, analysis.matching
+    return SymbolicOutcome(*args, analysis.paired, analysis.tiny)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("frontal")
 
-_AMENDMENTS = 3  # after more, columns go back to the fronts that they came from
+_MAX_AMENDMENTS = 3  # after more, columns go back to the fronts that they came from
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class Analyzed(Versioned):
     amendments: int = 0
 
     @classmethod
-    def of(
+    def from_matrix(
         cls,
         matrix: Canonical,
         method: Method | None = None,
@@ -127,22 +127,22 @@ class Analyzed(Versioned):
         workers.compile_for(chosen(least_flops(matrix.n)), method.name, matrix.dtype)
         ahead = lookahead(backend, matrix.dtype)
         begin = None if ahead is None else ahead.fronts
-        found = cached_symbolic_phase(matrix, method, choices, chosen, clock, begin)
-        made = cls(
-            symbolic=found.symbolic,
+        outcome = cached_symbolic_phase(matrix, method, choices, chosen, clock, begin)
+        analysis = cls(
+            symbolic=outcome.symbolic,
             dtype=matrix.dtype,
-            ordering=found.ordering,
-            matching=found.matching,
+            ordering=outcome.ordering,
+            matching=outcome.matching,
             backend=backend,
             seconds=clock.seconds,
             choices=asked or choices,
-            paired=found.paired,
-            tiny=found.tiny,
+            paired=outcome.paired,
+            tiny=outcome.tiny,
             fallback=fallback,
         )
-        if ahead is not None and chosen(made.flops) == "gpu":
-            attach_early_setup(made, found.symbolic, ahead)
-        return made
+        if ahead is not None and chosen(analysis.flops) == "gpu":
+            attach_early_setup(analysis, outcome.symbolic, ahead)
+        return analysis
 
     @property
     def n(self) -> int:
@@ -246,9 +246,9 @@ class Analyzed(Versioned):
         if resolved(self.backend, self.flops, dtype) == "gpu":
             return memory_on_device(self, self.symbolic, dtype, values, rhs, memory)
         threads = thread_count() if threads is None else threads
-        told = footprint(self.symbolic, dtype, values, threads)
-        refuse_beyond(told["total"], memory)
-        return told | {"device": 0, "host": told["total"]}
+        sizes = footprint(self.symbolic, dtype, values, threads)
+        refuse_beyond(sizes["total"], memory)
+        return sizes | {"device": 0, "host": sizes["total"]}
 
     def to_networkx(self) -> nx.DiGraph:
         """The assembly tree: an edge from each front to its parent, sizes as node attributes.
@@ -281,12 +281,12 @@ class Analyzed(Versioned):
     def analyzed_for(self, backend: str, matrix: Canonical) -> Self:
         """The analysis of the same pattern with the order and the fronts that suit a backend."""
         method, fallback = self.symbolic.method, self.fallback
-        return self.of(matrix, method, self.choices, backend=backend, fallback=fallback)
+        return self.from_matrix(matrix, method, self.choices, backend=backend, fallback=fallback)
 
     def as_general(self, matrix: Canonical) -> Self:
         """The analysis of the same pattern, in the same order, for LU."""
-        given = SymbolicOptions("given", self.perm)
-        return self.of(matrix, LU, given, backend=self.backend, asked=self.choices)
+        choices = SymbolicOptions("given", self.perm)
+        return self.from_matrix(matrix, LU, choices, backend=self.backend, asked=self.choices)
 
     def as_indefinite(self) -> Self:
         """The same analysis, with its order and its fronts, for LDL^T or LDL^H."""
@@ -304,31 +304,31 @@ class Analyzed(Versioned):
 
     def for_new_values(self) -> Self:
         """What to begin with for other values: amendments do not pile up for ever."""
-        return self if self.amendments <= _AMENDMENTS or self.first is None else self.first
+        return self if self.amendments <= _MAX_AMENDMENTS or self.first is None else self.first
 
     def all_paired(self, matrix: Canonical) -> Self:
         """The analysis of the same pattern with all pairs tied, where the order gave no pivots."""
         log.info("no sound pivots in this order: each tiny diagonal entry gets a partner")
         method = self.symbolic.method
         more = {"backend": self.backend, "fallback": self.fallback}
-        return self.of(matrix, method, SymbolicOptions(pairs="all"), **more)
+        return self.from_matrix(matrix, method, SymbolicOptions(pairs="all"), **more)
 
     def unpaired(self, matrix: Canonical) -> Self:
         """The analysis of the same pattern with rows moved, where pairs were not enough."""
         log.info("pairs of columns give no sound pivots: moving rows instead")
-        return self.of(matrix, LU, SymbolicOptions(pairs="none"), backend=self.backend)
+        return self.from_matrix(matrix, LU, SymbolicOptions(pairs="none"), backend=self.backend)
 
-    def kept(self, matrix: Canonical) -> Canonical:
+    def snapshot(self, matrix: Canonical) -> Canonical:
         """A matrix of this pattern with values of its own: the user may go on to change A."""
-        of = self.symbolic
-        if matrix.own:
+        symbolic = self.symbolic
+        if matrix.owned:
             return matrix
         try:
             data = copied(matrix.data)
         except MemoryError as error:
-            raise FactorMemoryError.of(error) from None
+            raise FactorMemoryError.from_error(error) from None
         known = matrix.n, matrix.method, matrix.hermitian
-        return Canonical(of.indptr, of.indices, data, *known, own=True)
+        return Canonical(symbolic.indptr, symbolic.indices, data, *known, owned=True)
 
     def matching_pattern(self, matrix: Canonical) -> Canonical:
         """`matrix`, if it has the analyzed pattern.

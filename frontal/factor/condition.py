@@ -25,10 +25,12 @@ from . import refine
 from .extreme_scales import ZERO, Scaled, exponents, near_border, scaling_exponents
 from .mixed import ImpreciseError, is_mixed
 
-_SHOWN = 4
-_SURE = 0.1  # of 1, where A may be singular though the factors are not
+_MAX_NAMED_COLUMNS = 4
+_MAX_CHANGE_NORM = 0.1  # of 1, where A may be singular though the factors are not
 
-_Found = tuple[float, Callable[[], np.ndarray]]  # a norm, and a combination of columns: a null one
+_NormEstimate = tuple[
+    float, Callable[[], np.ndarray]
+]  # a norm, and a combination of columns: a null one
 
 
 class _UnsureError(Exception):
@@ -51,7 +53,7 @@ class ConditionEstimate(NamedTuple):
     columns: tuple[int, ...]
 
 
-def solution_condition(of: Solution, *, roughly: bool = False) -> ConditionEstimate:
+def solution_condition(solution: Solution, *, roughly: bool = False) -> ConditionEstimate:
     """By how much the relative error of solutions may exceed their precision, infinity norms.
 
     One estimate for all columns: of || |op(A)^-1| w ||, where each w_i is the largest of all
@@ -59,22 +61,22 @@ def solution_condition(of: Solution, *, roughly: bool = False) -> ConditionEstim
 
     Parameters
     ----------
-    of : Solution
+    solution : Solution
         Without any but zero it is the condition of the scaled matrix.
     roughly : bool
         No better one is sought than one that is small, by whatever bound.
     """
-    limit = THRESHOLDS.warned / of.error
-    small = limit / margin_of(of.X.dtype)
+    limit = THRESHOLDS.warned / solution.error
+    small = limit / margin_of(solution.X.dtype)
     enough, harmless = (small, limit) if roughly else (0.0, small)  # nothing is said of columns
-    hidden = hides(of.factor)
+    hidden = hides(solution.factor)
     with np.errstate(all="ignore"):
-        certain = not hidden and not _near_border(of)
-        quick = _quickly(of, enough, harmless) if certain else None
+        certain = not hidden and not _near_border(solution)
+        quick = _quick_estimate(solution, enough, harmless) if certain else None
         if quick is not None:
             return ConditionEstimate(quick, ())
-        found = _as_it_is(of, enough) if certain else None
-        norm, near_null = found or _scaled(of, enough, hidden)
+        estimate = _unscaled_estimate(solution, enough) if certain else None
+        norm, near_null = estimate or _scaled_estimate(solution, enough, hidden)
     norm = norm if math.isfinite(norm) else math.inf
     return ConditionEstimate(norm, () if norm <= harmless else _dependent(near_null()))
 
@@ -114,32 +116,34 @@ class Solution(NamedTuple):
         return self.system.weights(self.X, self.B, self.errors.solution, self.error)
 
 
-def _near_border(of: Solution) -> bool:
+def _near_border(solution: Solution) -> bool:
     """Whether solutions with A as it is do not tell, for their exponents."""
-    return not of.errors.fine and bool(near_border(of.errors, of.factor.dtype, of.X.dtype).any())
+    return not solution.errors.fine and bool(
+        near_border(solution.errors, solution.factor.dtype, solution.X.dtype).any()
+    )
 
 
-def _quickly(of: Solution, enough: float, limit: float) -> float | None:
+def _quick_estimate(solution: Solution, enough: float, limit: float) -> float | None:
     """A condition number within the limit where the factor is, of A as it is, in few steps."""
-    factor, trans, X, B, errors = of
+    factor, trans, X, B, errors = solution
     if is_mixed(factor):
         return None
-    given = X, B, errors.solution, of.error
-    return factor.system(trans, X.dtype).estimated(*given, enough, limit)
+    args = X, B, errors.solution, solution.error
+    return factor.system(trans, X.dtype).estimated(*args, enough, limit)
 
 
-def _as_it_is(of: Solution, enough: float) -> _Found | None:
+def _unscaled_estimate(solution: Solution, enough: float) -> _NormEstimate | None:
     """The estimate where the factor is, of A as it is; None where that does not tell.
 
     That is so where solutions have to be mended.
     """
-    factor, trans, X, B, errors = of
-    probes = factor.system(trans, X.dtype).probes(X, B, errors.solution, of.error)
+    factor, trans, X, B, errors = solution
+    probes = factor.system(trans, X.dtype).probes(X, B, errors.solution, solution.error)
     if probes is None:
         return None
     systems = [factor.system(one, X.dtype) for one in _sides(trans)]
     try:
-        norm, signs = _norm_there(probes, systems, is_mixed(factor), enough)
+        norm, signs = _estimated_norm(probes, systems, is_mixed(factor), enough)
     except _UnsureError:
         return None
     if not np.isfinite(norm):
@@ -152,9 +156,11 @@ def _as_it_is(of: Solution, enough: float) -> _Found | None:
     return norm, near_null
 
 
-def _norm_there(probes: Probes, systems: list[LinearSystem], refining: bool, enough: float) -> Norm:
+def _estimated_norm(
+    probes: Probes, systems: list[LinearSystem], refining: bool, enough: float
+) -> Norm:
     """Return || |op(A)^-1| w ||, for the weights w of the probes, estimated where the factor is."""
-    solve, adjoint = (_solver_there(one, probes.width, refining) for one in systems)
+    solve, adjoint = (_blocked_solver(one, probes.width, refining) for one in systems)
     return one_norm(probes, adjoint, solve, enough)
 
 
@@ -178,23 +184,23 @@ def factor_condition(
         if hides(factor):
             value = _hidden_norm(factor, trans)
         else:
-            value, certified = _norm_of_rows(factor, trans, dtype, certify)
+            value, certified = _row_sum_norm(factor, trans, dtype, certify)
             if certified:
-                return Condition.of(value, True, dtype)
+                return Condition.from_estimate(value, True, dtype)
     roundoff = eps_of(factor.dtype)
     if not value >= 0 or (roundoff > eps_of(dtype) and value * roundoff > THRESHOLDS.single):
         value = np.inf
-    return Condition.of(float(value), False, dtype)
+    return Condition.from_estimate(float(value), False, dtype)
 
 
-def _norm_of_rows(
+def _row_sum_norm(
     factor: NumericFactor, trans: str, dtype: np.dtype, certify: bool
 ) -> tuple[float, bool]:
     """Return || |op(A)^-1| |op(A)| e || by solutions with the factors alone; is it a bound?"""
     if dtype == factor.dtype:
-        found = factor.condition_at_once(trans, CERTIFIED if certify else ESTIMATED)
-        if found is not None:
-            return found
+        estimate = factor.condition_fast(trans, CERTIFIED if certify else ESTIMATED)
+        if estimate is not None:
+            return estimate
     system, limit = factor.system(trans, dtype), enough(dtype)
     bound = system.certified() if certify else np.inf
     if bound < np.inf:
@@ -206,7 +212,7 @@ def _norm_of_rows(
     if probes is None:
         return np.inf, False
     systems = [factor.system(one, dtype) for one in _sides(trans)]
-    return _norm_there(probes, systems, False, limit).value, False
+    return _estimated_norm(probes, systems, False, limit).value, False
 
 
 def _hidden_norm(factor: NumericFactor, trans: str) -> float:
@@ -214,7 +220,7 @@ def _hidden_norm(factor: NumericFactor, trans: str) -> float:
 
     It is infinite where a solution is not found: small pivots may be those of another matrix.
     """
-    scaled, sides = Scaled.of(factor), _sides(trans)
+    scaled, sides = Scaled.from_factor(factor), _sides(trans)
     magnitude, column = scaled.op(sides[0])[1], scaled.sides(sides[0])[1]
     w, g = magnitude @ np.ldexp(1.0, -column), np.ldexp(1.0, column)[:, None]
     if not (w > 0).all():  # a row of zeros, which no weight would show
@@ -226,14 +232,14 @@ def _hidden_norm(factor: NumericFactor, trans: str) -> float:
         return np.inf
 
 
-def _scaled(of: Solution, enough: float, hidden: bool) -> _Found:
+def _scaled_estimate(solution: Solution, enough: float, hidden: bool) -> _NormEstimate:
     """The estimate on the host, in variables of moderate size."""
-    factor, trans = of.factor, of.trans
-    X, B = factor.download(of.X), factor.download(of.B)
+    factor, trans = solution.factor, solution.trans
+    X, B = factor.download(solution.X), factor.download(solution.B)
     if trans == "T":  # the conjugate of a system with A^H
         X, B = X.conj(), B.conj()
-    scaled, sides = Scaled.of(factor), _sides(trans)
-    w, g = _weights(scaled, sides[0], X, B, of.error)
+    scaled, sides = Scaled.from_factor(factor), _sides(trans)
+    w, g = _weights(scaled, sides[0], X, B, solution.error)
     solve, adjoint = _solvers(factor, scaled, sides, hidden)
     g = g[:, None]
     norm, signs = one_norm(HostProbes(w), lambda Y: adjoint(g * Y), lambda Y: g * solve(Y), enough)
@@ -246,10 +252,10 @@ def _sides(trans: str) -> tuple[str, str]:
 
 
 def _weights(
-    of: Scaled, trans: str, X: np.ndarray, B: np.ndarray, error: float
+    scaled: Scaled, trans: str, X: np.ndarray, B: np.ndarray, error: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """w of the scaled system, and the sizes of its unknowns in units of x."""
-    (A, magnitude), (row, column) = of.op(trans), of.sides(trans)
+    (A, magnitude), (row, column) = scaled.op(trans), scaled.sides(trans)
     used = X.any(axis=0) & np.isfinite(X).all(axis=0)
     if not used.any():
         return magnitude @ np.ones(row.size), np.ones(row.size)
@@ -269,7 +275,7 @@ def sure(factor: NumericFactor) -> bool:
     That is the 1-norm of I - A' Ã^-1, estimated, for the matrix Ã of the factors. Below 1 no matrix
     between A' and Ã is singular: eigenvalues have the same signs, and inverses are alike.
     """
-    n, scaled = factor.symbolic.n, Scaled.of(factor)
+    n, scaled = factor.symbolic.n, Scaled.from_factor(factor)
     if n == 0:
         return True
     solve = scaled.solver(factor, "N")
@@ -281,7 +287,7 @@ def sure(factor: NumericFactor) -> bool:
             lambda X: X - A @ solve(X),
             lambda X: X - adjoint(A.conj().T @ X),
         ).value
-    return bool(changes <= _SURE)
+    return bool(changes <= _MAX_CHANGE_NORM)
 
 
 def hides(factor: NumericFactor) -> bool:
@@ -292,7 +298,7 @@ def hides(factor: NumericFactor) -> bool:
 
 def _solvers(
     factor: NumericFactor,
-    of: Scaled,
+    scaled: Scaled,
     sides: tuple[str, str],
     hidden: bool,
     *,
@@ -303,16 +309,16 @@ def _solvers(
     `certain`: `_UnsureError` is raised where refined ones are not accepted.
     """
     if not (hidden or is_mixed(factor)):
-        return [of.solver(factor, trans) for trans in sides]
+        return [scaled.solver(factor, trans) for trans in sides]
 
     failure: Exception | None = _UnsureError() if certain else None
     if is_mixed(factor):
         failure = ImpreciseError("no condition number can be estimated")
-    systems = (of.system(factor, trans) for trans in sides)
-    return [_refined(one, _by_gmres(one, failure)) for one in systems]
+    systems = (scaled.system(factor, trans) for trans in sides)
+    return [_refined(one, _gmres_rescue(one, failure)) for one in systems]
 
 
-def _by_gmres(
+def _gmres_rescue(
     system: HostSystem, failure: Exception | None
 ) -> Callable[[np.ndarray, np.ndarray, BackwardErrors], np.ndarray]:
     def mend(X: np.ndarray, B: np.ndarray, errors: BackwardErrors) -> np.ndarray:
@@ -327,21 +333,21 @@ def _by_gmres(
     return mend
 
 
-def _solver_there(system: LinearSystem, width: int, mixed: bool) -> Product:
+def _blocked_solver(system: LinearSystem, width: int, mixed: bool) -> Product:
     """The same where the factor is, for no more columns at once than it is prepared for."""
 
     def unsure(*_: object) -> Vectors:
         raise _UnsureError
 
-    one = _refined(system, unsure) if mixed else system.solve
+    solve_block = _refined(system, unsure) if mixed else system.solve
 
     def solve(B: Vectors) -> Vectors:
         n, k = B.shape
         if k <= width:
-            return one(B)
+            return solve_block(B)
         X = system.empty(n, k)
         for j in range(k):
-            X[:, j : j + 1] = one(B[:, j : j + 1])
+            X[:, j : j + 1] = solve_block(B[:, j : j + 1])
         return X
 
     return solve
@@ -365,7 +371,7 @@ def _dependent(v: np.ndarray) -> tuple[int, ...]:
     """Places of the few largest entries of a vector."""
     size = np.where(np.isfinite(v), np.abs(v), np.inf)
     large = np.flatnonzero(size >= size.max() / 2)
-    return tuple(large[np.argsort(-size[large], kind="stable")[:_SHOWN]].tolist())
+    return tuple(large[np.argsort(-size[large], kind="stable")[:_MAX_NAMED_COLUMNS]].tolist())
 
 
 def reciprocal_condition(factor: NumericFactor) -> float:
@@ -373,16 +379,18 @@ def reciprocal_condition(factor: NumericFactor) -> float:
     n = factor.symbolic.n
     if n == 0:
         return 1.0
-    of = Scaled.of(factor)
-    row, column = of.row, of.column
-    solve, adjoint = _solvers(factor, of, ("N", "H"), hides(factor))
+    scaled = Scaled.from_factor(factor)
+    row, column = scaled.row, scaled.column
+    solve, adjoint = _solvers(factor, scaled, ("N", "H"), hides(factor))
     # A^-1 = D_c A'^-1 D_r, with the largest entries of both taken out
     most = int(row.max()), int(column.max())
-    left, right = np.ldexp(1.0, column - most[1]), np.ldexp(1.0, row - most[0])[:, None]
+    column_scale, row_scale = np.ldexp(1.0, column - most[1]), np.ldexp(1.0, row - most[0])[:, None]
     with np.errstate(all="ignore"):
         inverse = one_norm(
-            HostProbes(left), lambda X: solve(right * X), lambda X: right * adjoint(X)
+            HostProbes(column_scale),
+            lambda X: solve(row_scale * X),
+            lambda X: row_scale * adjoint(X),
         ).value
         norm = np.ldexp(factor.matrix.norms[1], most[0] + most[1])
-        found = 1 / (norm * inverse)
-    return float(min(found, 1.0)) if np.isfinite(found) else 0.0
+        rcond = 1 / (norm * inverse)
+    return float(min(rcond, 1.0)) if np.isfinite(rcond) else 0.0

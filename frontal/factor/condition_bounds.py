@@ -16,8 +16,8 @@ from ..numeric.thresholds import THRESHOLDS
 from .condition import ConditionEstimate, Solution
 from .mixed import is_mixed
 
-_TOO_SMALL = THRESHOLDS.margin_single  # estimates were, by so much at most
-_ALIKE = 0.01  # weights whose ratios differ from 1 by less have one estimate
+_ESTIMATE_MARGIN = THRESHOLDS.margin_single  # estimates were, by so much at most
+_RATIO_TOLERANCE = 0.01  # weights whose ratios differ from 1 by less have one estimate
 
 
 class WeightedCondition(NamedTuple):
@@ -27,7 +27,9 @@ class WeightedCondition(NamedTuple):
     estimate: ConditionEstimate
 
     @classmethod
-    def of(cls, solution: Solution, estimate: ConditionEstimate) -> WeightedCondition | None:
+    def from_solution(
+        cls, solution: Solution, estimate: ConditionEstimate
+    ) -> WeightedCondition | None:
         """Return that of a solution; None if none is to be kept."""
         if is_mixed(solution.factor) or not np.isfinite(estimate.condition):
             return None
@@ -36,31 +38,33 @@ class WeightedCondition(NamedTuple):
 
 
 def compare(
-    of: Solution, condition: Condition, last: WeightedCondition | None
+    solution: Solution, condition: Condition, last: WeightedCondition | None
 ) -> ConditionEstimate | None:
     """Return a bound of the condition number of solutions that decides about a warning, or None.
 
     Parameters
     ----------
-    of : Solution
+    solution : Solution
     condition : Condition
         Of the factor, for op(A).
     last : WeightedCondition, optional
         Of another solution.
     """
-    error = of.error
+    error = solution.error
     by_rows = condition.counted * error <= THRESHOLDS.warned
-    w = of.weights() if by_rows or last is not None else None
+    w = solution.weights() if by_rows or last is not None else None
     if w is None:
         return None
     if by_rows:
-        found = condition.counted * of.system.ratios(w, None)[1]
-        if found * error <= THRESHOLDS.warned:
-            return ConditionEstimate(found, ())
+        bound = condition.counted * solution.system.ratios(w, None)[1]
+        if bound * error <= THRESHOLDS.warned:
+            return ConditionEstimate(bound, ())
     if last is not None:
-        (value, columns), ratios = last.estimate, of.system.ratios(w, last.weights)
+        (value, columns), ratios = last.estimate, solution.system.ratios(w, last.weights)
         least, most = (value * ratio for ratio in ratios)
-        margin = _TOO_SMALL if max(abs(ratio - 1) for ratio in ratios) > _ALIKE else 1
+        margin = (
+            _ESTIMATE_MARGIN if max(abs(ratio - 1) for ratio in ratios) > _RATIO_TOLERANCE else 1
+        )
         if margin * most * error <= THRESHOLDS.warned:
             return ConditionEstimate(most, ())
         if len(columns) and least * error > THRESHOLDS.warned and np.isfinite(most):

@@ -38,8 +38,8 @@ def _pivots(factor: NumericFactor) -> np.ndarray:
     if first.size:
         pivots = pivots.copy()
         a, b, e = pivots[first], pivots[first + 1], coupling[first]
-        other = e.conj() if factor.symbolic.method.adjoint else e
-        pivots[first], pivots[first + 1] = (a / e) * b - other, e
+        conjugate = e.conj() if factor.symbolic.method.adjoint else e
+        pivots[first], pivots[first + 1] = (a / e) * b - conjugate, e
     return pivots
 
 

@@ -35,8 +35,8 @@ from .nullspace import NOISE, NullSpace, null_space
 from .report import warn_of_condition, warn_of_error, warn_of_rank
 
 SINGULAR = ("raise", "warn", "allow")
-_CONSISTENT = 1000  # roundings; a larger part of b outside of the range of A is meant
-_FIXES = 2
+_MAX_CONSISTENT_ROUNDINGS = 1000  # roundings; a larger part of b outside of the range of A is meant
+_MAX_FIXES = 2
 
 
 def require_singular(singular: str) -> None:
@@ -98,11 +98,11 @@ class Diagnosis:
 
     def copy(self) -> Diagnosis:
         """For a copy of the factor."""
-        kept = {name: dict(getattr(self, name)) for name in ("conditions", "nulls", "weighed")}
-        return replace(self, **kept)
+        copies = {name: dict(getattr(self, name)) for name in ("conditions", "nulls", "weighed")}
+        return replace(self, **copies)
 
     @property
-    def found(self) -> NullSpace | None:
+    def null_space(self) -> NullSpace | None:
         """The null space of A, if there is one."""
         return self.nulls.get("N")
 
@@ -144,7 +144,7 @@ class Diagnosis:
             self.nulls["N"] = None
         else:
             self.seek_nulls(factor)
-        if self.found is None:
+        if self.null_space is None:
             _demand_solutions(factor, backward_error)
 
     def _is_suspected(self, factor: NumericFactor) -> bool:
@@ -158,17 +158,17 @@ class Diagnosis:
 
     def is_doubtful(self, factor: NumericFactor) -> bool:
         """Whether pivots leave it open that A is singular, though it seems regular."""
-        seems = self.hidden and self.found is None and not is_mixed(factor)
+        seems = self.hidden and self.null_space is None and not is_mixed(factor)
         return seems and self._may_be_singular(factor, eps_of(factor.dtype))
 
     def seek_nulls(self, factor: NumericFactor) -> None:
         """Find the null space of A; raise or warn, as `singular` says, if there is one."""
-        found = null_space(factor)
-        self.regular = found is not None and not found.columns.size
-        self.nulls = {"N": None if self.regular else found}
-        if self.found is None or self.singular == "allow":
+        null = null_space(factor)
+        self.regular = null is not None and not null.columns.size
+        self.nulls = {"N": None if self.regular else null}
+        if self.null_space is None or self.singular == "allow":
             return
-        columns, n = self.found.columns, factor.symbolic.n
+        columns, n = self.null_space.columns, factor.symbolic.n
         if self.singular == "raise":
             raise SingularMatrixError.of_rank(n, columns)
         warn_of_rank(n, columns.size)
@@ -185,7 +185,7 @@ class Diagnosis:
         errors: BackwardErrors | None,
     ) -> tuple[Vectors, BackwardErrors | None]:
         """Of a singular system the solution that is zero in null columns, where there is one."""
-        if self.found is None or not B.shape[1]:
+        if self.null_space is None or not B.shape[1]:
             return X, errors
         if trans not in self.nulls:
             self.nulls[trans] = null_space(factor, trans)
@@ -198,16 +198,16 @@ class Diagnosis:
             return factor.upload(np.asfortranarray(null.fixed(factor.download(Y))))
 
         Y = taken_off(X)
-        for _ in range(_FIXES):
-            R, found = system.measure(Y, B)
-            if not found.insufficient(system.limits):
+        for _ in range(_MAX_FIXES):
+            R, trial_errors = system.measure(Y, B)
+            if not trial_errors.insufficient(system.limits):
                 break
             Y = taken_off(system.corrected(Y, R))
-        R, found = system.measure(Y, B)
-        better = found.normwise <= _CONSISTENT * system.eps
+        R, trial_errors = system.measure(Y, B)
+        better = trial_errors.normwise <= _MAX_CONSISTENT_ROUNDINGS * system.eps
         if errors is None:
             errors = system.measure(X, B)[1]
-        return system.chosen(better, Y, X), found.chosen(better, errors)
+        return system.chosen(better, Y, X), trial_errors.chosen(better, errors)
 
     def judge(
         self,
@@ -230,21 +230,21 @@ class Diagnosis:
         limited : bool
             The number of corrections was.
         """
-        found = self.found
-        if found is not None or not errors.fine:
+        null = self.null_space
+        if null is not None or not errors.fine:
             self._require_digits(factor, errors, limited)
-            if found is None and errors.insufficient(limits_of(factor.dtype, dtype)):
+            if null is None and errors.insufficient(limits_of(factor.dtype, dtype)):
                 warn_of_error(factor, errors, limited)
                 return
-        if found is None and estimate is not None and self.singular != "allow":
+        if null is None and estimate is not None and self.singular != "allow":
             precision = max(errors.worst_normwise, eps_of(dtype))
             if not estimate.condition * precision <= THRESHOLDS.warned:
                 warn_of_condition(estimate, precision, factor.matrix_dtype)
 
     def _require_digits(self, factor: NumericFactor, errors: BackwardErrors, limited: bool) -> None:
         worst, eps = errors.worst_normwise, eps_of(factor.matrix_dtype)
-        if self.found is not None:
-            lost = worst > _CONSISTENT * eps
+        if self.null_space is not None:
+            lost = worst > _MAX_CONSISTENT_ROUNDINGS * eps
         else:
             replaced = factor.perturbed or factor.nulls.size
             lost = replaced and worst > eps**0.75 and not limited
@@ -268,27 +268,27 @@ class Diagnosis:
 
         It is made `anew` for a report.
         """
-        if not X.size or not errors.worst < np.inf or self.found is not None:
+        if not X.size or not errors.worst < np.inf or self.null_space is not None:
             return None
         eps, key = eps_of(X.dtype), _key(factor, trans, X.dtype)
-        of = Solution(factor, trans, X, B, errors)
+        solution = Solution(factor, trans, X, B, errors)
         if not anew:
             condition = self.condition(factor, trans, X.dtype)
             if self.is_silent(condition, max(errors.worst, eps)):
                 return None
-            compared = compare(of, condition, self.weighed.get(key))
+            compared = compare(solution, condition, self.weighed.get(key))
             if compared is not None:
                 return compared
-        estimate = solution_condition(of, roughly=not anew)
+        estimate = solution_condition(solution, roughly=not anew)
         if is_mixed(factor):
             _require_condition(estimate, eps)
         elif self._may_be_singular(factor, eps):
             estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
         if estimate.condition * eps > 0.1 and "N" not in self.nulls and self.hidden:
             self.seek_nulls(factor)
-        kept = None if anew else WeightedCondition.of(of, estimate)
-        if kept is not None:
-            self.weighed[key] = kept
+        weighted = None if anew else WeightedCondition.from_solution(solution, estimate)
+        if weighted is not None:
+            self.weighed[key] = weighted
         return estimate
 
     def condition(self, factor: NumericFactor, trans: str, dtype: np.dtype) -> Condition:
@@ -320,7 +320,7 @@ class Diagnosis:
 
     def is_silent(self, condition: Condition, error: float) -> bool:
         """Return whether solutions with an error, no less than eps, pass without a word."""
-        return self.found is None and condition.is_silent(error)
+        return self.null_space is None and condition.is_silent(error)
 
     def will_estimate(
         self, factor: NumericFactor, trans: str, dtype: np.dtype, anew: bool = False
@@ -330,7 +330,7 @@ class Diagnosis:
         No pivot is small then, and none is known nor to be certified, or one is made `anew`.
         """
         needed = anew or (self.condition_known(factor, trans, dtype) is None and not self.certifies)
-        return needed and self.found is None and not self.hidden
+        return needed and self.null_space is None and not self.hidden
 
     def _may_be_singular(self, factor: NumericFactor, eps: float) -> bool:
         """Whether pivots are so small that an estimate may not see how near to singular A is."""
@@ -382,5 +382,5 @@ def _require_condition(estimate: ConditionEstimate, eps: float) -> None:
 
 def smallest_pivot_column(factor: NumericFactor) -> int:
     """Column of A with the smallest pivot for what it came from."""
-    of = factor.matrix, factor.symbolic, factor.scaling, factor.subdiagonal()
-    return int(factor.symbolic.perm[int(np.argmin(relative_pivots(factor.diagonal(), *of)))])
+    args = factor.matrix, factor.symbolic, factor.scaling, factor.subdiagonal()
+    return int(factor.symbolic.perm[int(np.argmin(relative_pivots(factor.diagonal(), *args)))])

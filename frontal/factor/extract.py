@@ -148,15 +148,15 @@ def block_diagonal(factor: NumericFactor) -> sp.csc_array:
 
 def pivots(factor: NumericFactor) -> np.ndarray:
     """(n,) pivots in the numbering of A's columns, of the matrix before it was scaled."""
-    found, method = factor.diagonal(), factor.symbolic.method
+    values, method = factor.diagonal(), factor.symbolic.method
     position = column_positions(factor)
     if not method.pivots:
-        return found[position] ** 2
+        return values[position] ** 2
     if factor.scaling is not None:
         row = factor.scaling.row[_rows(factor, _positions(factor))]
         column = factor.scaling.column[np.argsort(position)]
-        found = (found / row / column).astype(found.dtype)
-    return found[position]
+        values = (values / row / column).astype(values.dtype)
+    return values[position]
 
 
 def _triangle(factor: NumericFactor, position: np.ndarray, upper: bool) -> sp.csc_array:

@@ -97,11 +97,11 @@ def mended(
     columns = columns[~(fine & np.isfinite(errors.normwise[columns]))]
     if not columns.size:
         return X, errors, taken
-    given = x[:, columns], b[:, columns]
-    part, found, more = _solve_scaled(factor, *given, trans, steps)
+    subset = x[:, columns], b[:, columns]
+    solved, scaled_errors, more = _solve_scaled(factor, *subset, trans, steps)
     x = np.array(x, order="F")
-    x[:, columns] = part
-    return factor.upload(x), _joined(errors, found, columns), max(taken, more)
+    x[:, columns] = solved
+    return factor.upload(x), _joined(errors, scaled_errors, columns), max(taken, more)
 
 
 @np.errstate(all="ignore")
@@ -123,8 +123,8 @@ def _solve_scaled(
     factor: NumericFactor, X: np.ndarray, B: np.ndarray, trans: str, steps: int | None
 ) -> tuple[np.ndarray, BackwardErrors, int]:
     """Solutions for host arrays, their errors in the scaled system, and the steps taken."""
-    of = Scaled.of(factor)
-    system, (row, column) = of.system(factor, trans), of.sides(trans)
+    scaled_matrix = Scaled.from_factor(factor)
+    system, (row, column) = scaled_matrix.system(factor, trans), scaled_matrix.sides(trans)
     size = (exponents(B) + row[:, None]).max(axis=0, initial=ZERO)
     scaled = shifted(B, row[:, None] - size)
     back = column[:, None] + size
@@ -158,7 +158,7 @@ class Scaled(NamedTuple):
         A' and |A'|.
     row, column : (n,) int64 arrays
         Exponents of D_r and D_c.
-    left, right : (n, 1) or (1, 1) int64 arrays
+    row_shift, column_shift : (n, 1) or (1, 1) int64 arrays
         Exponents of the scalings that make A' of the matrix that was factorized: none where that
         was scaled so, and D_r and D_c for Cholesky.
     """
@@ -167,20 +167,22 @@ class Scaled(NamedTuple):
     magnitude: sp.csc_array
     row: np.ndarray
     column: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
+    row_shift: np.ndarray
+    column_shift: np.ndarray
 
     @classmethod
-    def of(cls, factor: NumericFactor) -> Scaled:
+    def from_factor(cls, factor: NumericFactor) -> Scaled:
         """The matrix of a factor, as that was scaled or to a diagonal of about 1."""
         row, column = scaling_exponents(factor, "N")
-        left = right = row[:, None] if factor.scaling is None else np.zeros((1, 1), np.int64)
-        return cls(*_scaled_by(factor.matrix.A, row, column), row, column, left, right)
+        row_shift = column_shift = (
+            row[:, None] if factor.scaling is None else np.zeros((1, 1), np.int64)
+        )
+        return cls(*_scaled_by(factor.matrix.A, row, column), row, column, row_shift, column_shift)
 
     def rescaled(self, row: np.ndarray, column: np.ndarray) -> Scaled:
         """The same for other exponents of the scalings of the matrix's rows and columns."""
         by_row, by_column = row - self.row, column - self.column
-        sides = self.left + by_row[:, None], self.right + by_column[:, None]
+        sides = self.row_shift + by_row[:, None], self.column_shift + by_column[:, None]
         return Scaled(*_scaled_by(self.A, by_row, by_column), row, column, *sides)
 
     @property
@@ -192,16 +194,20 @@ class Scaled(NamedTuple):
         """op(A'), solved by the factor of A."""
         A, magnitude = self.op(trans)
         norm = float(magnitude.sum(1).max(initial=0.0))
-        return HostSystem.of(A, norm, self.solver(factor, trans), factor.dtype)
+        return HostSystem.from_matrix(A, norm, self.solver(factor, trans), factor.dtype)
 
     def solver(self, factor: NumericFactor, trans: str) -> Callable[[np.ndarray], np.ndarray]:
         """Solves with op(A'), by the factor of A."""
-        left, right = (self.left, self.right) if trans == "N" else (self.right, self.left)
+        row_shift, column_shift = (
+            (self.row_shift, self.column_shift)
+            if trans == "N"
+            else (self.column_shift, self.row_shift)
+        )
 
         def solve(R: np.ndarray) -> np.ndarray:
             size = _largest_exponents(R)
-            Y = direct(factor, shifted(R, -left - size), trans, scaled=False)
-            return shifted(Y, size - right)
+            Y = direct(factor, shifted(R, -row_shift - size), trans, scaled=False)
+            return shifted(Y, size - column_shift)
 
         return solve
 
@@ -237,25 +243,27 @@ def _scaled_by(
 ) -> tuple[sp.csc_array, sp.csc_array]:
     """A in rows and columns times powers of two of such exponents, and its moduli."""
     values = shifted(A.data, row[A.indices] + np.repeat(column, np.diff(A.indptr)))
-    one, other = (
+    scaled, moduli = (
         sp.csc_array((data, A.indices, A.indptr), shape=A.shape)
         for data in (values, np.abs(values))
     )
-    return one, other
+    return scaled, moduli
 
 
-def _joined(errors: BackwardErrors, found: BackwardErrors, columns: np.ndarray) -> BackwardErrors:
+def _joined(
+    errors: BackwardErrors, scaled_errors: BackwardErrors, columns: np.ndarray
+) -> BackwardErrors:
     """Errors in which those of some columns are replaced."""
 
-    def put(old: Any, new: Any) -> np.ndarray:
+    def updated(old: Any, new: Any) -> np.ndarray:
         out = np.broadcast_to(np.asarray(old, np.float64), errors.rhs.shape).copy()
         out[columns] = new
         return out
 
     names = ("residual", "solution", "rhs", "norm", "componentwise", "rowwise", "lost")
-    pairs = {name: (getattr(errors, name), getattr(found, name)) for name in names}
-    pairs["lost"] = (0, found.lost)
-    return replace(errors, **{name: put(*pair) for name, pair in pairs.items()})
+    pairs = {name: (getattr(errors, name), getattr(scaled_errors, name)) for name in names}
+    pairs["lost"] = (0, scaled_errors.lost)
+    return replace(errors, **{name: updated(*pair) for name, pair in pairs.items()})
 
 
 def refuse_overflow(errors: BackwardErrors, dtype: np.dtype) -> None:

@@ -31,16 +31,16 @@ class Factor(Versioned):
     """A factorized matrix: A = L L^H, P D A D P^T = L D L^H, or P_r D_r A D_c P_c = L U.
 
     Made by `frontal.factorize` or `Analysis.factorize`. It keeps the values of A for residuals:
-    later changes of A are not seen. On a GPU factor and values stay there, and so do right-hand
-    sides and solutions. Pickles are on the host, for the version that made them; load no others'.
+    later changes of A are not seen. Factor, values, right-hand sides and solutions of a GPU stay
+    there. Pickles are on the host, for the version that made them; load none from others.
 
-    With ``precision="mixed"`` the factors are in single, L, U, D and `diag` too, until something
-    needs them in double: then they are computed anew, once. Determinants and inertia do.
+    With ``precision="mixed"`` the factors are in single precision until a query needs double, as
+    determinants and inertia do; L, U, D and `diag` too.
     """
 
     def __init__(
         self,
-        given: Canonical | DeviceValues,
+        matrix: Canonical | DeviceValues,
         analysis: Analyzed,
         progress: Progress | None = None,
         singular: str = "raise",
@@ -49,11 +49,11 @@ class Factor(Versioned):
         renewed: bool = False,
     ) -> None:
         if precision == "mixed":
-            require_double(given.dtype)
-        self._order = given.order  # None: by columns
+            require_double(matrix.dtype)
+        self._order = matrix.order  # None: by columns
         self._numbers = FactorState(analysis, None, singular, precision, required_memory(memory))
-        given = analysis.kept(given) if isinstance(given, Canonical) else given
-        self._numbers.factorize(given, progress, renewed=renewed)
+        matrix = analysis.snapshot(matrix) if isinstance(matrix, Canonical) else matrix
+        self._numbers.factorize(matrix, progress, renewed=renewed)
 
     def solve(
         self, b: Any, trans: str = "N", *, refine: int | None = None, return_info: bool = False
@@ -87,8 +87,7 @@ class Factor(Versioned):
             If b does not fit, or has NaN, infinity, masked entries or too large integers; for
             another `trans`; if `refine` is no number of steps, or 0 with ``precision="mixed"``.
         SingularMatrixError, SolutionOverflowError
-            If A turns out to be singular; if no accurate solution could be computed, or its numbers
-            are too large for their type.
+            If A is singular; if no solution is accurate, or x is too large for its type.
         FactorFreedError, FactorInvalidError
             After `free`, after a `refactorize` that failed, or while another thread refactorizes.
 
@@ -107,7 +106,7 @@ class Factor(Versioned):
         True
         """
         if refine is None and not return_info:
-            x = self._numbers.solver.at_once(b, trans)
+            x = self._numbers.solver.solve_fast(b, trans)
             if x is not None:
                 return x
         about = (lambda: self.info) if return_info else None
@@ -157,11 +156,11 @@ class Factor(Versioned):
         """
         last = self._numbers.last()
         order = self._order or ValueMap.by_columns(last.analysis.symbolic.indices.size)
-        given, order = resolve_values(A, last, order, check_finite, triangle)
+        matrix, order = resolve_values(A, last, order, check_finite, triangle)
         if self._numbers.precision == "mixed":
-            require_double(given.dtype)
+            require_double(matrix.dtype)
         self._order = order
-        self._numbers.renew(given, check_finite, last)
+        self._numbers.renew(matrix, check_finite, last)
         return self
 
     @property
@@ -247,8 +246,8 @@ class Factor(Versioned):
 
         Only ``singular="warn"`` and ``"allow"`` make factors of singular matrices.
         """
-        found = self._numbers.solver.verdict.found
-        return np.empty(0, np.int64) if found is None else found.columns.copy()
+        null = self._numbers.solver.verdict.null_space
+        return np.empty(0, np.int64) if null is None else null.columns.copy()
 
     def null_space(self) -> np.ndarray:
         """Basis N, (n, p), of the vectors that A takes to zero: 1 in one null column, 0 in others.
@@ -264,8 +263,8 @@ class Factor(Versioned):
         >>> bool(abs(frontal.factorize(A, singular="allow").null_space() - 1).max() < 1e-14)
         True
         """
-        found = self._numbers.solver.verdict.found
-        return np.empty((self.shape[0], 0), self.dtype) if found is None else found.basis.copy()
+        null = self._numbers.solver.verdict.null_space
+        return np.empty((self.shape[0], 0), self.dtype) if null is None else null.basis.copy()
 
     def diag(self) -> np.ndarray:
         """The pivots, in the numbering of A's columns: of U, of D, or squares of Cholesky's L.
@@ -346,8 +345,9 @@ class Factor(Versioned):
         from scipy.sparse.linalg import LinearOperator
 
         require_refinement(self._numbers.precision, refine)
-        one, other = (partial(self.solve, trans=trans, refine=refine) for trans in "NH")
-        return LinearOperator(self.shape, one, other, one, self._numbers.factor.matrix_dtype, other)
+        solve, adjoint = (partial(self.solve, trans=trans, refine=refine) for trans in "NH")
+        dtype = self._numbers.factor.matrix_dtype
+        return LinearOperator(self.shape, solve, adjoint, solve, dtype, adjoint)
 
     def profile(self) -> Any:
         """Factorize once more, with clocks: a `FactorProfile` by level and by size of the fronts.

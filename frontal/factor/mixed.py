@@ -17,7 +17,7 @@ from ..backend.protocol import NumericFactor
 
 PRECISIONS = ("full", "mixed")
 _SINGLE = {np.dtype(np.float64): np.float32, np.dtype(np.complex128): np.complex64}
-_RANGE = 2.0**60  # numbers and their inverses are safe in single, products of two too
+_MAX_SAFE_MODULUS = 2.0**60  # numbers and their inverses are safe in single, products of two too
 
 
 class ImpreciseError(Exception):
@@ -94,5 +94,8 @@ def require_range(diagonal: np.ndarray) -> None:
     ImpreciseError
     """
     size = np.abs(diagonal)
-    if not (size.max(initial=1.0) <= _RANGE and size.min(initial=1.0) >= 1 / _RANGE):
+    if not (
+        size.max(initial=1.0) <= _MAX_SAFE_MODULUS
+        and size.min(initial=1.0) >= 1 / _MAX_SAFE_MODULUS
+    ):
         raise ImpreciseError("diagonal entries are out of range")

@@ -32,9 +32,9 @@ def resolve_values(
     triangle : {"lower", "upper"}, optional
         What a matrix stores alone.
     """
-    there = None if triangle else last.factor.device_values(A, order)
-    if there is not None:
-        values, order = there
+    device_values = None if triangle else last.factor.device_values(A, order)
+    if device_values is not None:
+        values, order = device_values
         return DeviceValues(values, check_finite), order
     return _on_host(A, last, order, triangle)
 
@@ -42,25 +42,31 @@ def resolve_values(
 def _on_host(
     A: Any, last: LastSuccess, order: ValueMap, triangle: str | None
 ) -> tuple[Canonical, ValueMap]:
-    of = last.analysis.symbolic
+    symbolic = last.analysis.symbolic
     values = _plain_values(A, last, order)
     if values is not None:
-        return of.with_values(values, order.hermitian(values, of.indptr, of.indices)), order
+        return symbolic.with_values(
+            values, order.hermitian(values, symbolic.indptr, symbolic.indices)
+        ), order
     refuse_masked(A, "A")
     adjoint = order.triangle.adjoint if order.triangle else last.analysis.adjoint
-    known = None if triangle else of_pattern(A, of.indptr, of.indices)
+    known = None if triangle else of_pattern(A, symbolic.indptr, symbolic.indices)
     if known is not None:  # nothing is left to be looked for
         A, order = known, order if order.is_by_columns else ValueMap.by_columns(known.size)
-    if order.is_of(A):
+    if order.is_value_array(A):
         values = A.get() if hasattr(A, "get") else np.asarray(A)
         refuse_inexact(values, "A")
-        values = order.arranged(values, working_dtype(values.dtype, "A"), of.indptr, of.indices)
+        values = order.arranged(
+            values, working_dtype(values.dtype, "A"), symbolic.indptr, symbolic.indices
+        )
         values = np.array(values, order="C")  # the user may go on to change them
-        return of.with_values(values, order.hermitian(values, of.indptr, of.indices)), order
-    given = partial(to_canonical, A, triangle, kind="general", adjoint=adjoint)
-    matrix = given(check_finite=False, ordered=True)
+        return symbolic.with_values(
+            values, order.hermitian(values, symbolic.indptr, symbolic.indices)
+        ), order
+    convert = partial(to_canonical, A, triangle, kind="general", adjoint=adjoint)
+    matrix = convert(check_finite=False, ordered=True)
     last.analysis.matching_pattern(matrix)
-    return last.analysis.kept(matrix), matrix.order or order
+    return last.analysis.snapshot(matrix), matrix.order or order
 
 
 def _plain_values(A: object, last: LastSuccess, order: ValueMap) -> np.ndarray | None:

@@ -21,10 +21,10 @@ from .extreme_scales import Scaled
 from .other_scalings import other_scalings
 
 NOISE = 100  # roundings up to which a pivot may be what rounding has left of another
-_ROUNDINGS = 4  # a vector that is less than so many makes A singular
-_MAX_UNCOUNTED_PIVOTS = 8  # others are counted then, if they are less than so many
-_CORRECTIONS = 4
-_SLIGHT = 0.01  # corrections to which vectors of norm 1 need no orthonormalization
+_MAX_NULL_ROUNDINGS = 4  # a vector that is less than so many makes A singular
+_MAX_COUNTED_ROUNDINGS = 8  # others are counted then, if they are less than so many
+_MAX_CORRECTIONS = 4
+_MAX_SMALL_CORRECTION = 0.01  # corrections to which vectors of norm 1 need no orthonormalization
 _MAX_NULL_VECTORS = 64  # vectors that are sought, unless as many pivots are small
 
 
@@ -58,15 +58,15 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
     if n == 0:
         return None
     if trans == "T":
-        found = null_space(factor, "H")
-        return None if found is None else found._replace(basis=found.basis.conj())
-    scaled = Scaled.of(factor)
-    found = _Null.of(factor, scaled, trans)
-    if not found.size:
+        null = null_space(factor, "H")
+        return None if null is None else null._replace(basis=null.basis.conj())
+    scaled = Scaled.from_factor(factor)
+    null = _Null.from_factor(factor, scaled, trans)
+    if not null.size:
         return None
-    V, column = found.V, scaled.sides(trans)[1]
-    singular = _in_all_scalings(found, factor, scaled, trans)
-    if not singular or not _in_other_scalings(found, factor, scaled, trans):
+    V, column = null.V, scaled.sides(trans)[1]
+    singular = _in_all_scalings(null, factor, scaled, trans)
+    if not singular or not _in_other_scalings(null, factor, scaled, trans):
         V = V[:, :0]
     p = V.shape[1]
     order = scipy.linalg.qr(V.conj().T, mode="r", pivoting=True)[1]
@@ -79,11 +79,11 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
 
 def nearly_null(factor: NumericFactor) -> int:
     """How many singular values of A' are so small that rounding of a factorization may matter."""
-    scaled = Scaled.of(factor)
+    scaled = Scaled.from_factor(factor)
     norm, _ = _norm_of_moduli(scaled.magnitude)
     V, _ = _near_null(*_NullOperator.both(factor, scaled, "N"), norm, factor)
     n, p = V.shape
-    return p if 0 < p < min(n, _most(factor)) else n
+    return p if 0 < p < min(n, _max_vectors(factor)) else n
 
 
 class _NullOperator(NamedTuple):
@@ -103,8 +103,8 @@ class _NullOperator(NamedTuple):
         A = scaled.op(trans)[0]
         A = A.astype(np.result_type(A.dtype, np.longdouble))
         solves = (scaled.solver(factor, one) for one in (trans, "H" if trans == "N" else "N"))
-        one, other = solves
-        return cls(A, one), cls(A.conj().T, other)
+        solve, solve_adjoint = solves
+        return cls(A, solve), cls(A.conj().T, solve_adjoint)
 
 
 class _Null(NamedTuple):
@@ -120,26 +120,28 @@ class _Null(NamedTuple):
     U: np.ndarray
 
     @classmethod
-    def of(cls, factor: NumericFactor, scaled: Scaled, trans: str) -> _Null:
+    def from_factor(cls, factor: NumericFactor, scaled: Scaled, trans: str) -> _Null:
         """Those that solutions with the factor lead to."""
         sides = _NullOperator.both(factor, scaled, trans)
         norm, cancelled = _norm_of_moduli(scaled.op(trans)[1])
         small = float(np.finfo(factor.dtype).eps) * norm / cancelled
         return cls(*_near_null(*sides, norm, factor)).corrected(*sides, small)
 
-    def corrected(self, of: _NullOperator, adjoint: _NullOperator, small: float) -> _Null:
+    def corrected(self, operator: _NullOperator, adjoint: _NullOperator, small: float) -> _Null:
         """Those among these that are null, corrected by solutions."""
         V, U = self
-        (V, one), (U, other) = _corrected(of, V, U), _corrected(adjoint, U, V)
-        p = min(_count(size, small) for size in (one, other))
+        (V, sizes), (U, adjoint_sizes) = _corrected(operator, V, U), _corrected(adjoint, U, V)
+        p = min(_count(size, small) for size in (sizes, adjoint_sizes))
         return _Null(V[:, :p], U[:, :p])
 
     @np.errstate(all="ignore")
-    def in_scaling(self, factor: NumericFactor, own: Scaled, other: Scaled, trans: str) -> _Null:
+    def in_scaling(
+        self, factor: NumericFactor, scaled: Scaled, target: Scaled, trans: str
+    ) -> _Null:
         """Those that these are in another scaling, where solutions may find none any more."""
-        sides = _NullOperator.both(factor, other, trans)
-        norm, cancelled = _norm_of_moduli(other.op(trans)[1])
-        row, column = (a - b for a, b in zip(own.sides(trans), other.sides(trans), strict=True))
+        sides = _NullOperator.both(factor, target, trans)
+        norm, cancelled = _norm_of_moduli(target.op(trans)[1])
+        row, column = (a - b for a, b in zip(scaled.sides(trans), target.sides(trans), strict=True))
         V, U = shifted(self.V, column[:, None]), shifted(self.U, row[:, None])
         moved = _Null(_ordered(sides[0].A, V)[0], _ordered(sides[1].A, U)[0])
         if moved.V.shape != self.V.shape or moved.U.shape != self.U.shape:
@@ -154,11 +156,11 @@ class _Null(NamedTuple):
 
 def _count(size: np.ndarray, small: float) -> int:
     """How many vectors are null, by the norms of their images in ascending order."""
-    certain = size.size > 0 and size[0] <= _ROUNDINGS * small
-    return int((size <= _MAX_UNCOUNTED_PIVOTS * small).sum()) if certain else 0
+    certain = size.size > 0 and size[0] <= _MAX_NULL_ROUNDINGS * small
+    return int((size <= _MAX_COUNTED_ROUNDINGS * small).sum()) if certain else 0
 
 
-def _in_all_scalings(found: _Null, factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
+def _in_all_scalings(null: _Null, factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
     """Whether A is singular in the scaling, too, in which that is least likely.
 
     Vectors that are null in their own scaling only spoil that of the others.
@@ -166,15 +168,15 @@ def _in_all_scalings(found: _Null, factor: NumericFactor, scaled: Scaled, trans:
     A, moduli = scaled.op(trans)
     eps, tried = float(np.finfo(factor.dtype).eps), 0
     small = eps / _norm_of_moduli(moduli)[1]
-    while found.size and found.size != tried:
-        tried = found.size
-        found, distance = _by_distance(A, moduli, found, eps**2)
+    while null.size and null.size != tried:
+        tried = null.size
+        null, distance = _by_distance(A, moduli, null, eps**2)
         p = _count(distance, small)
-        found = _Null(found.V[:, :p], found.U[:, :p])
-    return found.size > 0
+        null = _Null(null.V[:, :p], null.U[:, :p])
+    return null.size > 0
 
 
-def _in_other_scalings(found: _Null, factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
+def _in_other_scalings(null: _Null, factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
     """Whether there are null vectors in each of the scalings that are in use, too.
 
     To first order, and by moduli, a matrix may be nearer to singular ones than it is. Solutions
@@ -184,7 +186,8 @@ def _in_other_scalings(found: _Null, factor: NumericFactor, scaled: Scaled, tran
     others = other_scalings(factor.matrix, scaled.row, scaled.column)
     rescaled = (scaled.rescaled(*exponents) for exponents in others)
     return all(
-        _Null.of(factor, one, trans).size or found.in_scaling(factor, scaled, one, trans).size
+        _Null.from_factor(factor, one, trans).size
+        or null.in_scaling(factor, scaled, one, trans).size
         for one in rescaled
         if one.holds
     )
@@ -192,7 +195,7 @@ def _in_other_scalings(found: _Null, factor: NumericFactor, scaled: Scaled, tran
 
 @np.errstate(all="ignore")
 def _by_distance(
-    A: sp.sparray, moduli: sp.sparray, found: _Null, floor: float
+    A: sp.sparray, moduli: sp.sparray, null: _Null, floor: float
 ) -> tuple[_Null, np.ndarray]:
     """Combinations of null vectors, and the relative changes of all entries that make them so.
 
@@ -200,17 +203,17 @@ def _by_distance(
     smallest singular value in the scaling in which |A| of norm 1 takes |v| to |u|, and no scaling
     makes it larger (Bauer 1963). Zeros of A, v and u count as `floor`, since these have rounding.
     """
-    V, U = found
-    v, u = (np.linalg.norm(X, axis=1) for X in found)
-    right, left = (
+    V, U = null
+    v, u = (np.linalg.norm(X, axis=1) for X in null)
+    right_factor, left_factor = (
         np.linalg.qr(X * np.sqrt((image + floor) / (x + floor))[:, None])[1]
         for X, x, image in ((V, v, moduli.T @ u), (U, u, moduli @ v))
     )
     inner = (U.conj().T @ (A.astype(np.result_type(A.dtype, np.longdouble)) @ V)).astype(V.dtype)
-    inner = np.linalg.solve(left.conj().T, np.linalg.solve(right.T, inner.T).T)
-    of_adjoint, size, of = np.linalg.svd(inner)
-    V = V @ np.linalg.solve(right, of[::-1].conj().T)
-    return _Null(V, U @ np.linalg.solve(left, of_adjoint[:, ::-1])), size[::-1]
+    inner = np.linalg.solve(left_factor.conj().T, np.linalg.solve(right_factor.T, inner.T).T)
+    left_rotation, size, right_rotation = np.linalg.svd(inner)
+    V = V @ np.linalg.solve(right_factor, right_rotation[::-1].conj().T)
+    return _Null(V, U @ np.linalg.solve(left_factor, left_rotation[:, ::-1])), size[::-1]
 
 
 def _norm_of_moduli(A: sp.sparray) -> tuple[float, float]:
@@ -230,34 +233,34 @@ def _norm_of_moduli(A: sp.sparray) -> tuple[float, float]:
 
 @np.errstate(all="ignore")
 def _near_null(
-    of: _NullOperator, adjoint: _NullOperator, norm: float, factor: NumericFactor
+    operator: _NullOperator, adjoint: _NullOperator, norm: float, factor: NumericFactor
 ) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal vectors V that the factorized matrix Ã makes small, and U that its adjoint does.
 
     A vector may hide others: if its pivot is smaller by far, there is little else in Ã^-1 B but
     rounding. Each round takes those of the rounds before off right-hand sides and solutions.
     """
-    n, expected, rng = of.A.shape[0], factor.nulls.size, np.random.default_rng(0)
+    n, expected, rng = operator.A.shape[0], factor.nulls.size, np.random.default_rng(0)
     small = norm * float(np.finfo(factor.dtype).eps) ** 0.375
     dtype = np.result_type(factor.dtype, np.float64)
     V = U = np.empty((n, 0), dtype)
-    most = _most(factor)
+    most = _max_vectors(factor)
     while V.shape[1] < min(n, most):
         k = V.shape[1]
         B = rng.standard_normal((n, max(2, k, expected + 1 - k))).astype(dtype)
-        right = _ordered(of.A, np.hstack([V, _deflated(of.solve, B, U, V)]))
-        left = _ordered(adjoint.A, np.hstack([U, _deflated(adjoint.solve, B, V, U)]))
-        found = min(int((size <= small).sum()) for _, size in (right, left))
-        if found <= k:
+        right_vectors = _ordered(operator.A, np.hstack([V, _deflated(operator.solve, B, U, V)]))
+        left_vectors = _ordered(adjoint.A, np.hstack([U, _deflated(adjoint.solve, B, V, U)]))
+        count = min(int((size <= small).sum()) for _, size in (right_vectors, left_vectors))
+        if count <= k:
             break
-        V, U = right[0][:, :found], left[0][:, :found]
+        V, U = right_vectors[0][:, :count], left_vectors[0][:, :count]
     return V, U
 
 
-def _most(factor: NumericFactor) -> int:
+def _max_vectors(factor: NumericFactor) -> int:
     """Vectors that are sought: a few, or as many as pivots are rounding or were replaced."""
-    of = factor.matrix, factor.symbolic, factor.scaling, factor.subdiagonal()
-    size = relative_pivots(factor.diagonal(), *of)
+    args = factor.matrix, factor.symbolic, factor.scaling, factor.subdiagonal()
+    size = relative_pivots(factor.diagonal(), *args)
     small = int((size <= NOISE * np.finfo(factor.dtype).eps).sum())
     return max(_MAX_NULL_VECTORS, small + factor.perturbed)
 
@@ -269,42 +272,44 @@ def _deflated(solve: Product, B: np.ndarray, U: np.ndarray, V: np.ndarray) -> np
 
 
 @np.errstate(all="ignore")
-def _corrected(of: _NullOperator, V: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _corrected(
+    operator: _NullOperator, V: np.ndarray, U: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Null vectors of A' = Ã - E from those of Ã, and the norms of A' V, in ascending order.
 
     E may be a replaced pivot. V - Ã^-1 A' V = Ã^-1 E V is no larger than V, where neither holds
     what Ã^-1 makes large.
     """
-    found = V, np.full(V.shape[1], np.inf)
-    for _ in range(_CORRECTIONS + 1):
-        trial = _ordered(of.A, V)
-        if trial[1].size < U.shape[1] or not (trial[1] < found[1] / 2).any():
+    best = V, np.full(V.shape[1], np.inf)
+    for _ in range(_MAX_CORRECTIONS + 1):
+        trial = _ordered(operator.A, V)
+        if trial[1].size < U.shape[1] or not (trial[1] < best[1] / 2).any():
             break
-        found = trial
-        V = found[0] - _correction(of, found[0], U)
-    return _polished(of, *found, U)
+        best = trial
+        V = best[0] - _correction(operator, best[0], U)
+    return _polished(operator, *best, U)
 
 
 @np.errstate(all="ignore")
 def _polished(
-    of: _NullOperator, V: np.ndarray, size: np.ndarray, U: np.ndarray
+    operator: _NullOperator, V: np.ndarray, size: np.ndarray, U: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same without what rounding in an orthonormalization and a rotation has left in V.
 
     That grows with rows and columns. Corrections are normal to V: small ones keep it orthonormal.
     """
-    change = _correction(of, V, U)
+    change = _correction(operator, V, U)
     trial = V - change
-    after = np.linalg.norm((of.A @ trial).astype(V.dtype), axis=0)
-    better = (after < size) & (np.linalg.norm(change, axis=0) <= _SLIGHT)
+    after = np.linalg.norm((operator.A @ trial).astype(V.dtype), axis=0)
+    better = (after < size) & (np.linalg.norm(change, axis=0) <= _MAX_SMALL_CORRECTION)
     size = np.where(better, after, size)
     order = np.argsort(size)
     return np.where(better, trial, V)[:, order], size[order]
 
 
-def _correction(of: _NullOperator, V: np.ndarray, U: np.ndarray) -> np.ndarray:
+def _correction(operator: _NullOperator, V: np.ndarray, U: np.ndarray) -> np.ndarray:
     """Ã^-1 A' V, without V."""
-    return _deflated(of.solve, (of.A @ V).astype(V.dtype), U, V)
+    return _deflated(operator.solve, (operator.A @ V).astype(V.dtype), U, V)
 
 
 def _ordered(A: sp.sparray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

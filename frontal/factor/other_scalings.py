@@ -28,7 +28,7 @@ class Exponents(NamedTuple):
     column: np.ndarray
 
     @classmethod
-    def of(cls, row: np.ndarray, column: np.ndarray) -> Exponents:
+    def from_logarithms(cls, row: np.ndarray, column: np.ndarray) -> Exponents:
         """Those nearest to logarithms to base 2."""
         return cls(np.rint(row).astype(np.int64), np.rint(column).astype(np.int64))
 
@@ -42,18 +42,18 @@ def other_scalings(matrix: Canonical, row: np.ndarray, column: np.ndarray) -> It
     row, column : (n,) int arrays
         Exponents of the scaling that is known already.
     """
-    entries = _LogEntries.of(matrix)
+    entries = _LogEntries.from_matrix(matrix)
     seen = [Exponents(row, column)]
     for make in (entries.by_turns, entries.rows_first, entries.balanced, entries.matched):
-        found = make()
-        if not any(_is_multiple(found, other) for other in seen):
-            seen.append(found)
-            yield found
+        scaling = make()
+        if not any(_is_multiple(scaling, other) for other in seen):
+            seen.append(scaling)
+            yield scaling
 
 
-def _is_multiple(one: Exponents, other: Exponents) -> bool:
+def _is_multiple(first: Exponents, second: Exponents) -> bool:
     """Whether two scalings differ by a factor of all rows and one of all columns."""
-    return all(np.unique(a - b).size <= 1 for a, b in zip(one, other, strict=True))
+    return all(np.unique(a - b).size <= 1 for a, b in zip(first, second, strict=True))
 
 
 class _LogEntries(NamedTuple):
@@ -65,12 +65,12 @@ class _LogEntries(NamedTuple):
     size: np.ndarray
 
     @classmethod
-    def of(cls, matrix: Canonical) -> _LogEntries:
+    def from_matrix(cls, matrix: Canonical) -> _LogEntries:
         n = matrix.shape[0]
-        there = matrix.data != 0
-        column = np.repeat(np.arange(n), np.diff(matrix.indptr))[there]
-        size = np.log2(np.abs(matrix.data[there].astype(_wide(matrix.dtype)))).astype(np.float64)
-        return cls(matrix, matrix.indices[there], column, size)
+        nonzero = matrix.data != 0
+        column = np.repeat(np.arange(n), np.diff(matrix.indptr))[nonzero]
+        size = np.log2(np.abs(matrix.data[nonzero].astype(_wide(matrix.dtype)))).astype(np.float64)
+        return cls(matrix, matrix.indices[nonzero], column, size)
 
     def by_turns(self) -> Exponents:
         """Half of what makes the largest entry of each row 1, then of each column, and again."""
@@ -81,12 +81,14 @@ class _LogEntries(NamedTuple):
                 largest = np.full(n, -np.inf)
                 np.maximum.at(largest, place, self._scaled(*scale))
                 side -= np.where(np.isfinite(largest), 0.5 * largest, 0.0)
-        return Exponents.of(*scale)
+        return Exponents.from_logarithms(*scale)
 
     def rows_first(self) -> Exponents:
         """The largest entry of each row, then of each column, is near 1."""
-        of = self.matrix
-        return Exponents.of(*map(np.log2, equilibrate(of.indptr, of.indices, of.data)))
+        matrix = self.matrix
+        return Exponents.from_logarithms(
+            *map(np.log2, equilibrate(matrix.indptr, matrix.indices, matrix.data))
+        )
 
     def balanced(self) -> Exponents:
         """The squares of all logarithms have the least sum, but for what sweeps leave of it."""
@@ -94,15 +96,15 @@ class _LogEntries(NamedTuple):
         places, scale = (self.row, self.column), (np.zeros(n), np.zeros(n))
         counts = [np.maximum(np.bincount(place, minlength=n), 1) for place in places]
         for turn in range(_SWEEPS):
-            one = turn % 2
-            left = np.bincount(places[one], self._scaled(*scale), n)
-            scale[one][:] -= left / counts[one]
-        return Exponents.of(*scale)
+            axis = turn % 2
+            sums = np.bincount(places[axis], self._scaled(*scale), n)
+            scale[axis][:] -= sums / counts[axis]
+        return Exponents.from_logarithms(*scale)
 
     def matched(self) -> Exponents:
         """Entries of a matching of the largest product are 1, and no entry is above 1."""
-        found = maximum_product_matching(self.matrix.A)
-        return Exponents.of(np.log2(found.row_scale), np.log2(found.col_scale))
+        matching = maximum_product_matching(self.matrix.A)
+        return Exponents.from_logarithms(np.log2(matching.row_scale), np.log2(matching.col_scale))
 
     def _scaled(self, row: np.ndarray, column: np.ndarray) -> np.ndarray:
         return self.size + row[self.row] + column[self.column]

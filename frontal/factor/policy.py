@@ -23,7 +23,7 @@ from ..matrix.symmetry import check_promise
 from ..matrix.value_map import ValueMap
 from ..numeric.linear_system import eps_of
 from ..numeric.method import LU
-from ..symbolic.delayed_plan import delay_to_parent, taken_over_last
+from ..symbolic.delayed_plan import delay_to_parent, place_delayed_last
 from ..symbolic.scaling import Scaling, ScalingRequest, scaling_of
 from .analyzed import Analyzed
 from .diagnosis import Diagnosis, smallest_pivot_column
@@ -34,7 +34,7 @@ from .solve import FactorSolver
 log = logging.getLogger("frontal")
 
 _MAX_RESTARTS = 5  # rounds in which failed columns of a GPU's factor move up
-_ON_CPU = 3  # round in which the CPU looks for pivots
+_CPU_ROUND = 3  # round in which the CPU looks for pivots
 _MAX_UNSTABLE_PIVOTS = 40  # of a factor that refinement corrects, if growth is moderate
 
 
@@ -70,8 +70,8 @@ class LargeGrowth(Exception):  # noqa: N818 - not an error where columns can go 
 
     def __init__(self, factor: NumericFactor) -> None:
         super().__init__()
-        self.rows = row_at(factor)[factor.failed]
-        self.columns = self.rows if factor.symbolic.method.one_triangle else factor.failed
+        self.rows = row_at(factor)[factor.unstable_pivots]
+        self.columns = self.rows if factor.symbolic.method.one_triangle else factor.unstable_pivots
 
 
 class OutdatedMatching(Exception):  # noqa: N818 - not an error where values can be matched anew
@@ -83,7 +83,7 @@ class NullPivotsUnproven(Exception):  # noqa: N818 - not an error where another 
 
 
 def factorize(
-    given: Canonical | DeviceValues,
+    matrix: Canonical | DeviceValues,
     analysis: Analyzed,
     progress: Progress | None = None,
     previous: NumericFactor | None = None,
@@ -107,7 +107,7 @@ def factorize(
 
     Parameters
     ----------
-    given : Canonical or DeviceValues
+    matrix : Canonical or DeviceValues
         The canonical matrix is kept, not copied.
     analysis : Analyzed
     progress : callable, optional
@@ -134,20 +134,20 @@ def factorize(
     ImpreciseError
         If a factor in single precision tells that one in double has to decide.
     """
-    if isinstance(given, Canonical) and not mixed and byte_limit(memory) is None:
+    if isinstance(matrix, Canonical) and not mixed and byte_limit(memory) is None:
         matching = analysis.matching
-        again = None if previous is None else previous.again(analysis.symbolic, matching)
-        if again is not None:  # where it is need not be asked
-            found = again(given)
+        renew = None if previous is None else previous.refactorizer(analysis.symbolic, matching)
+        if renew is not None:
+            factor = renew(matrix)
         else:
-            found = analysis.engine.at_once(given, matching, previous)
-        if found is not None:
-            solver = FactorSolver(found, Diagnosis(before.singular))
+            factor = analysis.engine.factorize_fast(matrix, matching, previous)
+        if factor is not None:
+            solver = FactorSolver(factor, Diagnosis(before.singular))
             solver.examine(before)
             return analysis, solver
-    if not looked_at and isinstance(given, Canonical):
-        given.refuse_non_finite()
-    course = _FallbackPlan(given, analysis, memory, mixed)
+    if not looked_at and isinstance(matrix, Canonical):
+        matrix.refuse_non_finite()
+    course = _FallbackPlan(matrix, analysis, memory, mixed)
     course.renewed, course.matched = renewed, before.matched
     while True:
         try:
@@ -183,8 +183,8 @@ def _tried(
 ) -> tuple[Analyzed, FactorSolver]:
     """What comes of one attempt; a factor that will not do is gone before another one is made."""
     verdict = Diagnosis(before.singular, regular=course.regular)  # a device may be at work
-    of = course.given, course.analysis, course.plain
-    factor = _attempt(*of, course.options(progress, previous))
+    options = course.options(progress, previous)
+    factor = _attempt(course.matrix, course.analysis, course.plain, options)
     course.refuse_weak(factor)
     solver = FactorSolver(factor, verdict)
     solver.examine(before)
@@ -199,7 +199,7 @@ class _FallbackPlan:
 
     Attributes
     ----------
-    given, analysis
+    matrix, analysis
         As for `factorize`; the analysis that is tried next.
     delaying : bool
         As for `Backend.factorize`.
@@ -215,10 +215,10 @@ class _FallbackPlan:
     """
 
     def __init__(
-        self, given: Canonical | DeviceValues, analysis: Analyzed, memory: Memory, mixed: bool
+        self, matrix: Canonical | DeviceValues, analysis: Analyzed, memory: Memory, mixed: bool
     ) -> None:
-        self.given, self.analysis, self._memory = given, analysis, memory
-        self._precision: dict[str, Any] = {"dtype": single(given.dtype)} if mixed else {}
+        self.matrix, self.analysis, self._memory = matrix, analysis, memory
+        self._precision: dict[str, Any] = {"dtype": single(matrix.dtype)} if mixed else {}
         self._planned = analysis  # before columns moved to other fronts
         self.delaying, self.plain, self._rounds = True, False, 0
         self.regular = self.renewed = self.matched = False
@@ -239,14 +239,14 @@ class _FallbackPlan:
     def refuse_vanished(self, solver: FactorSolver) -> None:
         """Raise where pivots are null without evidence for it, and another scaling is left."""
         factor = solver.factor
-        unsure = factor.nulls.size and solver.verdict.found is None
+        unsure = factor.nulls.size and solver.verdict.null_space is None
         if unsure and self._other_scaling() not in (None, factor.scaling):
             self.regular = solver.verdict.regular
             raise NullPivotsUnproven
 
     def refuse_unfixed(self, solver: FactorSolver) -> None:
         """Raise where null columns are left to a backend whose factor cannot bear them all."""
-        if solver.verdict.found is None:
+        if solver.verdict.null_space is None:
             return
         if self.analysis.engine.fallback is not None and not solver.fixes():
             column = smallest_pivot_column(solver.factor)
@@ -264,10 +264,10 @@ class _FallbackPlan:
 
     def _other_scaling(self) -> Scaling | None:
         """That by largest entries alone, if it has not been tried."""
-        if self.plain or not isinstance(self.given, Canonical):
+        if self.plain or not isinstance(self.matrix, Canonical):
             return None
         wanted, method = wanted_scaling(self.analysis, True), self.analysis.symbolic.method
-        return None if wanted is None else scaling_of(self.given, wanted, method.one_triangle)
+        return None if wanted is None else scaling_of(self.matrix, wanted, method.one_triangle)
 
     def settled(self, factor: NumericFactor) -> Analyzed:
         """The analysis that a factor is of."""
@@ -278,35 +278,35 @@ class _FallbackPlan:
     def not_definite(self, position: int) -> None:
         """Go on with LDL^H after Cholesky, if that was not promised to do."""
         column = int(self.analysis.perm[position])
-        given = self._on_host()  # where its symmetry and a scaling of its own are looked for
+        matrix = self._on_host()  # where its symmetry and a scaling of its own are looked for
         if not self.analysis.fallback:
-            _check_promise(given, self.analysis)
+            _check_promise(matrix, self.analysis)
             raise NotPositiveDefiniteError(column) from None
         log.info("not positive definite at column %d: going on with LDL^H", column)
         self._begin(self.analysis.as_indefinite())
 
     def not_symmetric(self) -> None:
         """Go on with LU, if no symmetry was promised."""
-        given = self._on_host()
+        matrix = self._on_host()
         if not self.analysis.fallback:
-            _check_promise(given, self.analysis)
+            _check_promise(matrix, self.analysis)
         log.info("not symmetric: going on with LU")
-        self._begin(self.analysis.as_general(given))
+        self._begin(self.analysis.as_general(matrix))
 
     def move(self, failed: LargeGrowth) -> None:
         """Give columns without sound pivots to other fronts."""
         self._rounds += 1
         symbolic = self.analysis.symbolic
-        if self._rounds != _ON_CPU:
+        if self._rounds != _CPU_ROUND:
             symbolic = delay_to_parent(symbolic, failed.columns, failed.rows)
         else:
-            of = self._on_host(), self._planned.on("cpu"), self.plain
+            args = self._on_host(), self._planned.on("cpu"), self.plain
             try:
-                symbolic = _attempt(*of, self.options(None, None)).symbolic
+                symbolic = _attempt(*args, self.options(None, None)).symbolic
             except DelayFailure:
                 return self.pair_or_replace()
             if symbolic.method == LU:
-                symbolic = taken_over_last(symbolic, self._planned.symbolic)
+                symbolic = place_delayed_last(symbolic, self._planned.symbolic)
         log.info("%d columns without sound pivots are eliminated later", failed.columns.size)
         self.analysis = self._planned.with_fronts(symbolic)
 
@@ -322,7 +322,7 @@ class _FallbackPlan:
         """Go over to the CPU, if neither a GPU nor what it shall take was insisted on."""
         fallback = self.analysis.engine.fallback
         if fallback is None:
-            raise FactorMemoryError.of(error) from None
+            raise FactorMemoryError.from_error(error) from None
         if requested(self.analysis.backend) != "auto" or self._memory != "auto":
             raise error
         warn(f"the GPU is too small, the CPU takes over: {error}", PerformanceWarning)
@@ -359,31 +359,31 @@ class _FallbackPlan:
 
     def _on_host(self) -> Canonical:
         """What is given, on the host from now on."""
-        given = self.given
-        if not isinstance(given, Canonical):
-            values = self.analysis.engine.values_on_host(given.array)
+        source = self.matrix
+        if not isinstance(source, Canonical):
+            values = self.analysis.engine.values_on_host(source.array)
             matrix = self.analysis.symbolic.with_values(values)
-            if given.check_finite:
+            if source.check_finite:
                 matrix.refuse_non_finite()
-            self.given = given = matrix
-        return given
+            self.matrix = source = matrix
+        return source
 
 
 def _attempt(
-    given: Canonical | DeviceValues, analysis: Analyzed, plain: bool, options: dict[str, Any]
+    matrix: Canonical | DeviceValues, analysis: Analyzed, plain: bool, options: dict[str, Any]
 ) -> NumericFactor:
     """A factor by the method of an analysis and its backend."""
     method, engine = analysis.symbolic.method, analysis.engine
     mixed, scaling = "dtype" in options, wanted_scaling(analysis, plain)
-    if isinstance(given, Canonical):
-        if not given.suits(method):
+    if isinstance(matrix, Canonical):
+        if not matrix.suits(method):
             raise SymmetryFailure
         if scaling is None and mixed:
-            require_range(given.A.diagonal())
-        return engine.factorize(given.data, scaling, hermitian=given.hermitian, **options)
-    factor = engine.factorize(given.array, scaling, there=True, **options)
+            require_range(matrix.A.diagonal())
+        return engine.factorize(matrix.data, scaling, hermitian=matrix.hermitian, **options)
+    factor = engine.factorize(matrix.array, scaling, on_device=True, **options)
     health = factor.health()
-    if given.check_finite and not health.finite:
+    if matrix.check_finite and not health.finite:
         factor.matrix.refuse_non_finite()
     known = health.hermitian and not mixed  # up to the rounding of the factor
     if method.one_triangle and not (known or factor.is_symmetric()):

@@ -8,8 +8,8 @@ from ..cpu.host_system import HostSystem
 from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors
 from ..numeric.thresholds import THRESHOLDS
 
-_MOST_STEPS = THRESHOLDS.corrections
-_FIRST = 2.0**200  # more than any ratio of errors but infinite ones
+_MAX_STEPS = THRESHOLDS.corrections
+_NORMWISE_WEIGHT = 2.0**200  # more than any ratio of errors but infinite ones
 _GMRES_CYCLES = 20
 _GMRES_SIZE = 40
 
@@ -48,10 +48,10 @@ def solve(
         return _refined(system, B, steps, *system.solved(B, probing))
     X, errors, taken = system.empty(n, k), [], 0
     for first in range(0, k, system.most):
-        part = slice(first, first + system.most)
-        X[:, part], found, count = solve(system, B[:, part], steps, judged)
-        if found is not None:
-            errors.append(found)
+        columns = slice(first, first + system.most)
+        X[:, columns], block_errors, count = solve(system, B[:, columns], steps, judged)
+        if block_errors is not None:
+            errors.append(block_errors)
         taken = max(taken, count)
     return X, BackwardErrors.joined(errors) if errors else None, taken
 
@@ -105,7 +105,7 @@ def _improved(
 ) -> tuple[Vectors, BackwardErrors, int]:
     merit = _merit(errors, system.limits)
     taken = 0
-    for _ in range(_MOST_STEPS if steps is None else steps):
+    for _ in range(_MAX_STEPS if steps is None else steps):
         if not np.any(merit > (1 if steps is None else 0)):
             break
         trial = system.corrected(X, R)
@@ -131,7 +131,7 @@ def _merit(errors: BackwardErrors, limits: np.ndarray) -> np.ndarray:
     The first corrections by a factor in single precision may make rows of small numbers worse.
     """
     normwise = errors.normwise / limits[0]
-    return np.where(normwise > 1, _FIRST * normwise, errors.merit(limits))
+    return np.where(normwise > 1, _NORMWISE_WEIGHT * normwise, errors.merit(limits))
 
 
 def rescue(

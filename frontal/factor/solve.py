@@ -58,7 +58,7 @@ class FactorSolver:
         """See `NumericFactor.growth`, which reads all of the factors."""
         return self.factor.growth()
 
-    def at_once(self, b: object, trans: str) -> Vectors | None:
+    def solve_fast(self, b: object, trans: str) -> Vectors | None:
         """Return what `solve` gives for a plain vector if it needs no warning; else None.
 
         The factor must give a solution without refinement, and its condition number, which may be
@@ -69,22 +69,22 @@ class FactorSolver:
             return None
         known = verdict.condition_known(self.factor, trans, self.dtype)
         if known is None:
-            if verdict.hidden or verdict.found is not None:
+            if verdict.hidden or verdict.null_space is not None:
                 return None
         elif not verdict.is_silent(known, eps_of(self.dtype)):
             return None
         how = KNOWN
         if known is None:
             how = CERTIFIED if verdict.certifies else ESTIMATED
-        found = self.factor.at_once(b, trans, how)
-        if found is None:
+        outcome = self.factor.solve_fast(b, trans, how)
+        if outcome is None:
             return None
-        x, error, condition, certified = found
+        x, error, condition, certified = outcome
         if known is None:
             if not condition >= 0:
                 verdict.certifies = False
                 return None
-            known = Condition.of(condition, certified, self.dtype)
+            known = Condition.from_estimate(condition, certified, self.dtype)
             verdict.keep(self.factor, trans, self.dtype, known)
             verdict.certifies &= certified
         return x if verdict.is_silent(known, error) else None
@@ -106,8 +106,8 @@ class FactorSolver:
             x = X[:, 0] if b.ndim == 1 else X
         else:
             # judged, they are told to be finite by the norms that come with the solution
-            of = b, factor.symbolic.n, factor.matrix_dtype
-            B, restore = prepare_rhs(*of, check_finite=not judged)
+            args = b, factor.symbolic.n, factor.matrix_dtype
+            B, restore = prepare_rhs(*args, check_finite=not judged)
             solved = self._solve_block(factor.upload(B), trans, steps, judged, reported)
             X, errors, taken, estimate = solved
             X = factor.download(X)
@@ -116,12 +116,14 @@ class FactorSolver:
             x = restore(X)
         if errors is None:
             return x, None
-        left = errors
+        remaining_errors = errors
         if errors.lost is not None:
             extreme_scales.refuse_overflow(errors, X.dtype)
-            left = extreme_scales.warned_of_underflow(errors, X.dtype) if steps != 0 else errors
+            remaining_errors = (
+                extreme_scales.warned_of_underflow(errors, X.dtype) if steps != 0 else errors
+            )
         if steps != 0:
-            self.verdict.judge(factor, left, estimate, X.dtype, steps is not None)
+            self.verdict.judge(factor, remaining_errors, estimate, X.dtype, steps is not None)
         if about is None:
             return x, None
         seconds = time.perf_counter() - began
@@ -153,7 +155,7 @@ class FactorSolver:
                 X, errors, more = refine.refine(system, X, B, _STEPS_BEFORE_WARNING)
                 taken += more
                 estimate = self.verdict.estimated(factor, errors, X, B, trans, reported)
-        if self.verdict.found is not None:
+        if self.verdict.null_space is not None:
             X, errors = self.verdict.fixed(factor, X, B, trans, errors)
         return SolvedBlock(X, errors, taken, estimate)
 
@@ -200,15 +202,15 @@ class FactorSolver:
 
     def fixes(self) -> bool:
         """Whether of a singular system that has solutions it finds the one zero in null columns."""
-        null, factor = self.verdict.found, self.factor
+        null, factor = self.verdict.null_space, self.factor
         if null is None:
             return True
         X = np.random.default_rng(0).standard_normal((factor.symbolic.n, 1))
         X = factor.upload(np.asfortranarray(X.astype(factor.matrix_dtype)))
         zero = factor.upload(np.zeros((factor.symbolic.n, 1), X.dtype, order="F"))
         B = factor.system("N", X.dtype).measure(X, zero)[0]  # in the range of A
-        found = factor.download(self._solve_block(B, "N", None, True, False).X)
-        return bool((found[null.columns] == 0).all())
+        solution = factor.download(self._solve_block(B, "N", None, True, False).X)
+        return bool((solution[null.columns] == 0).all())
 
     def _report(
         self, about: dict[str, Any], solved: SolvedBlock, refined: bool, seconds: float

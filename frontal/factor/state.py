@@ -92,7 +92,7 @@ class FactorState:
 
     def about(self) -> dict[str, Any]:
         """Backend, method, ordering, cost and health of the factorization."""
-        analysis, factor, null = self.analysis, self.factor, self.solver.verdict.found
+        analysis, factor, null = self.analysis, self.factor, self.solver.verdict.null_space
         return {
             "backend": factor.backend,
             "device": factor.device,
@@ -112,17 +112,19 @@ class FactorState:
         """What can be overwritten; raises `FactorFreedError`."""
         return self._last or LastSuccess(self.analysis, self.factor, self.solver.verdict)
 
-    def renew(self, given: Canonical | DeviceValues, check_finite: bool, last: LastSuccess) -> None:
+    def renew(
+        self, matrix: Canonical | DeviceValues, check_finite: bool, last: LastSuccess
+    ) -> None:
         """Factorize other values in the memory of the `last`; if that fails, there is no factor."""
         self._last = last
         try:
             self._missing = "running"  # and so after a success: a late reader finds no failure
             self._solver = None  # whatever interrupts from here on
-            if isinstance(given, DeviceValues):
-                last.factor.begin(given.array, wanted_scaling(last.analysis))
+            if isinstance(matrix, DeviceValues):
+                last.factor.begin(matrix.array, wanted_scaling(last.analysis))
             self.analysis = last.analysis.for_new_values()
-            looked_at = not (check_finite and isinstance(given, Canonical))
-            self.factorize(given, None, last.factor, last.verdict, looked_at, renewed=True)
+            looked_at = not (check_finite and isinstance(matrix, Canonical))
+            self.factorize(matrix, None, last.factor, last.verdict, looked_at, renewed=True)
         except BaseException:
             self._solver, self.analysis, self._missing = None, last.analysis, "failed"
             raise
@@ -130,7 +132,7 @@ class FactorState:
 
     def factorize(
         self,
-        given: Canonical | DeviceValues,
+        matrix: Canonical | DeviceValues,
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
         before: Diagnosis | None = None,
@@ -143,21 +145,21 @@ class FactorState:
         were analyzed, or may have been.
         """
         began, before = time.perf_counter(), before or self._new
-        of = given, self.analysis, progress
+        args = matrix, self.analysis, progress
         if self._single:
             try:
                 options = {"memory": self.memory, "mixed": True, "looked_at": looked_at}
-                self._take(factorize(*of, previous, before, **options), began)
+                self._take(factorize(*args, previous, before, **options), began)
                 return
             except ImpreciseError as reason:
                 log.info("%s in single precision: going on in double", reason)
             previous, before = None, Diagnosis(before.singular)
         options = {"memory": self.memory, "looked_at": looked_at, "renewed": renewed}
-        self._take(factorize(*of, previous, before, **options), began)
+        self._take(factorize(*args, previous, before, **options), began)
         self._single = False
 
-    def _take(self, found: tuple[Analyzed, FactorSolver], began: float) -> None:
-        self.analysis, self._solver = found
+    def _take(self, outcome: tuple[Analyzed, FactorSolver], began: float) -> None:
+        self.analysis, self._solver = outcome
         self.dtype = self._solver.dtype
         self.seconds = time.perf_counter() - began
 
@@ -225,6 +227,6 @@ class FactorState:
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds everything on the host."""
-        there = self.factor.backend != "cpu"
-        numbers = self.on_cpu(self.analysis) if there else self
+        on_device = self.factor.backend != "cpu"
+        numbers = self.on_cpu(self.analysis) if on_device else self
         return dict(numbers.__dict__)

@@ -66,7 +66,7 @@ class Archive:
     def __init__(self, path: Path) -> None:
         self._zip = zipfile.ZipFile(path)
         try:
-            self._refuse_what_grows(path.stat().st_size)
+            self._check_members(path.stat().st_size)
             header = json.loads(self.vector(_HEADER, np.uint8).tobytes())
             if not isinstance(header, dict):
                 raise ValueError("its header is no table of names")
@@ -104,15 +104,15 @@ class Archive:
             version = np.lib.format.read_magic(stream)
             if version != (1, 0):
                 raise ValueError(f"{name} is in version {version} of NumPy's format, not (1, 0)")
-            shape, _, found = np.lib.format.read_array_header_1_0(stream)
-            if found != dtype or len(shape) != 1:
-                raise ValueError(f"{name} is {found} {shape}, no vector of {dtype}")
+            shape, _, stored = np.lib.format.read_array_header_1_0(stream)
+            if stored != dtype or len(shape) != 1:
+                raise ValueError(f"{name} is {stored} {shape}, no vector of {dtype}")
             if shape[0] < 0 or shape[0] * dtype.itemsize != info.file_size - stream.tell():
                 raise ValueError(f"{name} is told to have {shape[0]} entries, which is not true")
         with self._zip.open(info) as stream:
             return np.lib.format.read_array(stream, allow_pickle=False)
 
-    def _refuse_what_grows(self, size: int) -> None:
+    def _check_members(self, size: int) -> None:
         """Raise where contents are packed, or lie upon each other."""
         members = self._zip.infolist()
         names = [member.filename for member in members]

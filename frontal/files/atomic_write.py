@@ -25,11 +25,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     >>> path.read_bytes()
     b'all'
     """
-    part = path.with_name(os.urandom(8).hex() + UNFINISHED)
+    temporary = path.with_name(os.urandom(8).hex() + UNFINISHED)
     try:
-        with part.open("xb") as stream:
+        with temporary.open("xb") as stream:
             yield stream
-        os.replace(part, path)
+        os.replace(temporary, path)
     except BaseException:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

@@ -59,21 +59,26 @@ class Speed(NamedTuple):
 
 # Attributes of a device: clock in kHz, multiprocessors, compute capability, single over double.
 _CLOCK, _MULTIPROCESSORS, _MAJOR, _MINOR, _RATIO = 13, 16, 75, 76, 87
-_FEW_UNITS = ((7, 0), (7, 2), (7, 5), (8, 0))  # 64 of single precision a multiprocessor, not 128
+_CAPABILITIES_WITH_64_UNITS = (
+    (7, 0),
+    (7, 2),
+    (7, 5),
+    (8, 0),
+)  # 64 of single precision a multiprocessor, not 128
 
 
 def speed(index: int | None = None) -> Speed | None:
     """What a GPU, or the current one, can do; None if it does not tell. Makes no context on it."""
     try:
         runtime = _cupy().cuda.runtime
-        which = runtime.getDevice() if index is None else index
+        device_index = runtime.getDevice() if index is None else index
         clock, count, major, minor, ratio = (
-            runtime.deviceGetAttribute(attribute, which)
+            runtime.deviceGetAttribute(attribute, device_index)
             for attribute in (_CLOCK, _MULTIPROCESSORS, _MAJOR, _MINOR, _RATIO)
         )
     except Exception:  # CuPy's errors cannot be named before it is imported
         return None
-    units = 64 if (major, minor) in _FEW_UNITS else 128
+    units = 64 if (major, minor) in _CAPABILITIES_WITH_64_UNITS else 128
     single = 2e3 * clock * count * units
     return Speed(single, single / ratio) if ratio > 0 and single > 0 else None
 

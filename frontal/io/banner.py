@@ -67,8 +67,8 @@ def read_banner(stream: BufferedIOBase, available: int) -> Banner:
     if symmetry != "general" and rows != columns:
         raise ValueError(f"line {lines}: a {symmetry} matrix is square, not {rows} by {columns}")
     entries = _dense_entries(rows, columns, symmetry) if is_dense else sizes[-1]
-    least = _MIN_BYTES.get(field, 2) + (0 if is_dense else 2 if is_vector else 4)
-    check_entries(entries, least, available)
+    entry_bytes = _MIN_BYTES.get(field, 2) + (0 if is_dense else 2 if is_vector else 4)
+    check_entries(entries, entry_bytes, available)
     check_shape(rows, columns, entries)
     return Banner(is_vector, is_dense, field, symmetry, rows, columns, entries, lines)
 

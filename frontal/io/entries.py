@@ -13,9 +13,9 @@ import numpy as np
 from ..compile.jit import forced, inner, jit
 from .instructions import byte, eight_bytes, trailing_zeros
 from .numbers import (
-    EIGHT,
     HARD,
     LINE_END,
+    LITTLE_ENDIAN,
     NOT_A_NUMBER,
     NOT_AN_INTEGER,
     OK,
@@ -60,7 +60,7 @@ def _skip_blanks(text, p):
 @forced
 def _next_line(text, p, size):
     """Return the place behind the end of the line."""
-    while EIGHT and p + 8 <= size:
+    while LITTLE_ENDIAN and p + 8 <= size:
         word = eight_bytes(text, p) ^ np.uint64(0x0A0A0A0A0A0A0A0A)
         ends = (word - np.uint64(0x0101010101010101)) & ~word & np.uint64(0x8080808080808080)
         if ends != np.uint64(0):

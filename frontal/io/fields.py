@@ -26,7 +26,7 @@ from .numbers import (
 
 _CUT_OFF, _NO_LINE, _EXCESS = range(6, 9)  # codes beside those of numbers
 _CUT_THROUGH = NOT_A_NUMBER, NOT_AN_INTEGER, _EXCESS  # what fields of wrong widths lead to
-_SHOWN = 40  # characters of a field that a message quotes
+_MAX_QUOTED = 40  # characters of a field that a message quotes
 _CODE, _LINE, _FIRST, _LAST, _HARDS = range(5)  # columns of a report
 
 
@@ -74,16 +74,16 @@ class Lines:
         """
         pointer, fields = format_.arrays()
         lines = self.extents[first : first + count]
-        values, report, other = np.empty(size), np.zeros(5, np.int64), np.zeros(5, np.int64)
+        values, report, word_report = np.empty(size), np.zeros(5, np.int64), np.zeros(5, np.int64)
         unended, hard = self.unended - first, np.empty((0, 4), np.int64)
         arguments = self.text, lines, pointer, fields, format_.revert, unended, values
         _read_fields(*arguments, False, hard, report)
         separated = report[_CODE] in _CUT_THROUGH
         if separated:
-            _read_fields(*arguments, True, hard, other)
-            if other[_CODE] != OK:
+            _read_fields(*arguments, True, hard, word_report)
+            if word_report[_CODE] != OK:
                 self._raise(report, first, count, size)
-            report = other
+            report = word_report
         if report[_CODE] != OK:
             self._raise(report, first, count, size)
         if report[_HARDS]:
@@ -100,7 +100,7 @@ class Lines:
             ends = "the file ends" if first + count > len(self) else f"its {count} lines end"
             raise ValueError(f"{ends} before {size} numbers were read, from line {first + 1} on")
         token = self.text[report[_FIRST] : report[_LAST]].tobytes().decode("latin-1").strip()
-        token = repr(token[:_SHOWN])
+        token = repr(token[:_MAX_QUOTED])
         reason = {
             numbers.NOT_A_NUMBER: f"{token} is not a number",
             numbers.NOT_AN_INTEGER: f"{token} is not an integer, but its format is",

@@ -79,15 +79,15 @@ Field(start=5, width=4, decimals=0, scale=0, is_integer=True)]]
         first.read()
         if first.place != len(items):
             raise ValueError(f"{items[first.place :]!r} follows its end")
-        again = _Parser(items, first.revert, first.scale)
-        again.read()
-        if not any(again.lines):
+        repeated = _Parser(items, first.revert, first.scale)
+        repeated.read()
+        if not any(repeated.lines):
             raise ValueError("it repeats no field")
     except ValueError as error:
         raise ValueError(f"the Fortran format {text.strip()!r} cannot be read: {error}") from None
-    if first.lines == again.lines:
+    if first.lines == repeated.lines:
         return Format(first.lines, 0)
-    return Format(first.lines + again.lines, len(first.lines))
+    return Format(first.lines + repeated.lines, len(first.lines))
 
 
 class _Parser:

@@ -37,7 +37,7 @@ def eight_bytes(typingctx, text, place):
 
 
 @intrinsic
-def float_of(typingctx, bits):
+def float64_from_bits(typingctx, bits):
     """Return the float64 that has these 64 bits."""
 
     def codegen(context, builder, signature, values):

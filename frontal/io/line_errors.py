@@ -11,7 +11,7 @@ from .banner import Banner
 from .entries import CODE, FIRST, LAST
 from .numbers import LINE_END
 
-_SHOWN = 40  # characters of a token that a message quotes
+_MAX_QUOTED = 40  # characters of a token that a message quotes
 
 
 def raise_line_error(text: np.ndarray, report: np.ndarray, line: int, banner: Banner) -> NoReturn:
@@ -49,9 +49,9 @@ def _token(text: np.ndarray, first: int, last: int) -> str:
     """Return the token that begins at `first`, up to the blank behind it."""
     blanks = (LINE_END, numbers.SPACE, numbers.TAB, numbers.RETURN)
     end = int(first)
-    while text[end] not in blanks and end < first + _SHOWN:
+    while text[end] not in blanks and end < first + _MAX_QUOTED:
         end += 1
-    return repr(text[first : max(end, last)].tobytes().decode("latin-1")[:_SHOWN])
+    return repr(text[first : max(end, last)].tobytes().decode("latin-1")[:_MAX_QUOTED])
 
 
 def _reason(code: int, token: str, banner: Banner) -> str:

@@ -21,9 +21,9 @@ from .line_errors import raise_line_error, raise_triangles
 from .numbers import LINE_END, OK, decimal
 from .triangles import complete, complete_dense
 
-_BLOCK = 1 << 22  # bytes of text in memory at a time: more do not read faster
-_CHUNK = 1 << 18  # bytes of text that one call of compiled code reads
-_WINDOW = 1 << 10  # bytes in which the last end of a line is sought at a time
+_BLOCK_BYTES = 1 << 22  # bytes of text in memory at a time: more do not read faster
+_CHUNK_BYTES = 1 << 18  # bytes of text that one call of compiled code reads
+_WINDOW_BYTES = 1 << 10  # bytes in which the last end of a line is sought at a time
 _MAX_LINE = 1 << 20  # bytes of a line; 17 digits are enough for a number
 
 
@@ -86,7 +86,7 @@ class _Body:
 
     def _blocks(self, stream: BufferedIOBase) -> Iterator[np.ndarray]:
         """Yield the text as blocks of whole lines; the last line of all is ended, too."""
-        buffer, rest = np.empty(_BLOCK + 1, np.uint8), 0
+        buffer, rest = np.empty(_BLOCK_BYTES + 1, np.uint8), 0
         while True:
             count = _fill(stream, buffer[rest:-1].data)
             size = rest + count
@@ -109,7 +109,7 @@ class _Body:
             yield buffer[: rest + 1]
 
     def _read_block(self, text: np.ndarray) -> None:
-        starts = np.append(np.arange(0, text.size, _CHUNK), text.size)
+        starts = np.append(np.arange(0, text.size, _CHUNK_BYTES), text.size)
         extents = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
         counts = np.zeros((len(extents), 2), np.int64)  # entries, lines
         reports = np.zeros((len(extents), 6), np.int64)
@@ -160,9 +160,9 @@ class _Body:
             line = self._line(text, report[FIRST])
             raise_line_error(text, report, line, self.banner)
         for k, column in enumerate((LOWER, UPPER)):
-            found = reports[:, column][reports[:, column] >= 0]
-            if found.size and not self.triangles[k]:
-                self.triangles[k] = self._line(text, found[0])
+            positions = reports[:, column][reports[:, column] >= 0]
+            if positions.size and not self.triangles[k]:
+                self.triangles[k] = self._line(text, positions[0])
         if self.banner.symmetry != "general" and all(self.triangles):
             raise_triangles(self.banner.symmetry, *self.triangles)
 
@@ -208,7 +208,7 @@ def _last_end(text: np.ndarray) -> int:
     """Return the place behind the last end of a line, and 0 if there is none."""
     last = text.size
     while last > 0:
-        first = max(last - _WINDOW, 0)
+        first = max(last - _WINDOW_BYTES, 0)
         ends = np.flatnonzero(text[first:last] == LINE_END)
         if ends.size:
             return first + int(ends[-1]) + 1

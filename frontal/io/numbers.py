@@ -13,7 +13,14 @@ import sys
 import numpy as np
 
 from ..compile.jit import forced, inner
-from .instructions import byte, eight_bytes, float_of, high_product, leading_zeros, trailing_zeros
+from .instructions import (
+    byte,
+    eight_bytes,
+    float64_from_bits,
+    high_product,
+    leading_zeros,
+    trailing_zeros,
+)
 
 OK, NOT_A_NUMBER, TOO_LARGE, HARD = range(4)  # what `parse_number` returns beside a number
 NOT_AN_INTEGER, INEXACT = 4, 5  # the same of `parse_integer`
@@ -22,15 +29,15 @@ SPACE, TAB, LINE_END, RETURN = ord(" "), ord("\t"), ord("\n"), ord("\r")
 PLUS, MINUS, POINT = ord("+"), ord("-"), ord(".")
 _E, _D, _Q = map(ord, "edq")
 _LOWER = 32  # bit that makes a capital letter a small one
-_DIGITS = 19  # that fit an unsigned integer of 64 bits
+_MAX_DIGITS = 19  # that fit an unsigned integer of 64 bits
 _MAX_EXPONENT = 1 << 40  # larger exponents are cut to this one, which is far out of range
 _MIN_POWER, _MAX_POWER = -342, 308  # powers of ten that a number of 19 digits may need
 _FRACTION = 52  # bits of a float64
-_EXACT = np.uint64(1 << 53)  # integers up to here are float64
-_ROUNDED = np.uint64(0x7FF)  # bits of a normalized integer that float64 has no room for
+_MAX_EXACT_INTEGER = np.uint64(1 << 53)  # integers up to here are float64
+_ROUNDED_BITS = np.uint64(0x7FF)  # bits of a normalized integer that float64 has no room for
 _MAX_TENTH, _MAX_SIGNED = np.uint64((1 << 64) // 10), np.uint64((1 << 63) - 1)
 _MAX_INDEX = 1 << 62
-EIGHT = sys.byteorder == "little"  # eight digits are read at once
+LITTLE_ENDIAN = sys.byteorder == "little"  # eight digits are read at once
 _HIGH, _PAIRS = np.uint64(0xF0F0F0F0F0F0F0F0), np.uint64(0x000000FF000000FF)
 _DECIMAL = re.compile(
     r"([+-]?)(?:(\d+\.?\d*|\.\d+)(?:[edq]([+-]?\d+)|([+-]\d+))?|(inf|infinity|nan))",
@@ -61,7 +68,7 @@ _POWERS = np.array([10**q for q in range(9)], np.uint64)
 @forced
 def _read_digits(text, p, last, value):
     """Append decimal digits, by eights, to a value of 64 bits; return their end, and the value."""
-    while EIGHT and p + 8 <= last:
+    while LITTLE_ENDIAN and p + 8 <= last:
         word = eight_bytes(text, p) ^ np.uint64(0x3030303030303030)
         others = (word | (word + np.uint64(0x0606060606060606))) & _HIGH
         bits = trailing_zeros(others) & np.uint64(0x78)  # of the digits before another character
@@ -106,19 +113,19 @@ def _nearest(digits, power):
         if exponent <= -63:
             return 0.0
         fraction >>= np.uint64(1 - exponent)
-        return float_of((fraction + (fraction & np.uint64(1))) >> np.uint64(1))
+        return float64_from_bits((fraction + (fraction & np.uint64(1))) >> np.uint64(1))
     tie = low <= np.uint64(1) and -4 <= power <= 23 and fraction & np.uint64(3) == np.uint64(1)
     if tie and fraction << shift == high:
         fraction -= np.uint64(1)
     fraction = (fraction + (fraction & np.uint64(1))) >> np.uint64(1)
     bits = (np.uint64(exponent - 1) << np.uint64(_FRACTION)) + fraction
-    return float_of(bits) if exponent < 2047 else np.inf
+    return float64_from_bits(bits) if exponent < 2047 else np.inf
 
 
 @forced
 def _rounded(digits, power):
     """Return the same, by one product or quotient where that is exact."""
-    if digits <= _EXACT and -22 <= power <= 22:
+    if digits <= _MAX_EXACT_INTEGER and -22 <= power <= 22:
         value = np.float64(digits)
         return value / _TENS[-power] if power < 0 else value * _TENS[power]
     return _nearest(digits, power)
@@ -132,7 +139,7 @@ def _truncated(text, first, last, power):
         digit = byte(text, p) - 48
         if digit < 0 or (digit == 0 and count == 0):
             continue  # the point, or a zero in front
-        if count < _DIGITS:
+        if count < _MAX_DIGITS:
             digits = digits * np.uint64(10) + np.uint64(digit)
             count += 1
         else:
@@ -224,7 +231,7 @@ def parse_number(text, first, last, decimals, scale):
     if p < last and byte(text, p) > SPACE:
         end, exponent = _exponent(text, p, last)
     power += exponent if end > p else -scale
-    if count > _DIGITS:
+    if count > _MAX_DIGITS:
         code, value = _truncated(text, begin, p, power)
     else:
         code, value = OK, _rounded(digits, power)
@@ -257,7 +264,9 @@ def parse_integer(text, first, last, signed):
         value = value * np.uint64(10) + digit
         p += 1
     code = OK if p > begin else NOT_AN_INTEGER
-    if value > _EXACT and (value << leading_zeros(value)) & _ROUNDED != np.uint64(0):
+    if value > _MAX_EXACT_INTEGER and (value << leading_zeros(value)) & _ROUNDED_BITS != np.uint64(
+        0
+    ):
         code = INEXACT
     if large or (signed and value > _MAX_SIGNED):
         code = TOO_LARGE
@@ -294,8 +303,8 @@ def decimal(token: bytes, decimals: int = 0, scale: int = 0) -> float:
     sign, digits, exponent, bare, special = match.groups()
     if special:
         return float(sign + special)
-    given = exponent or bare
-    power = int(given) if given else -scale
+    exponent_text = exponent or bare
+    power = int(exponent_text) if exponent_text else -scale
     value = float(f"{sign}{digits}e{power - (0 if '.' in digits else decimals)}")
     if abs(value) == np.inf:
         raise ValueError(f"{text!r} is too large for float64")

@@ -62,9 +62,9 @@ def check_triangle(
     """Raise ValueError if entries are not those of one triangle of such a matrix."""
     lower, upper = np.flatnonzero(rows > columns), np.flatnonzero(rows < columns)
     if lower.size and upper.size:
-        one, two = ((rows[k] + 1, columns[k] + 1) for k in (lower[0], upper[0]))
+        low, high = ((rows[k] + 1, columns[k] + 1) for k in (lower[0], upper[0]))
         raise ValueError(
-            f"entries ({one[0]}, {one[1]}) and ({two[0]}, {two[1]}) are on two sides of the "
+            f"entries ({low[0]}, {low[1]}) and ({high[0]}, {high[1]}) are on two sides of the "
             f"diagonal, but a {symmetry} file stores one triangle, and the other one follows. If "
             "the file has both, it should declare a general matrix"
         )

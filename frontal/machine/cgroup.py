@@ -36,16 +36,16 @@ def group_memory(root: Path = Path("/")) -> int | None:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
         return None
-    left = [
+    available = [
         size
         for line in lines
         if line.count(":") >= 2
-        for size in _left_on_the_way(root / "sys/fs/cgroup", *line.split(":", 2)[1:])
+        for size in _available_along_path(root / "sys/fs/cgroup", *line.split(":", 2)[1:])
     ]
-    return min(left, default=None)
+    return min(available, default=None)
 
 
-def _left_on_the_way(mount: Path, controllers: str, path: str) -> list[int]:
+def _available_along_path(mount: Path, controllers: str, path: str) -> list[int]:
     """What is left in a group and in those above it, where there is a limit.
 
     A container may see its own group as the root of all, under a path that it does not see.
@@ -58,11 +58,11 @@ def _left_on_the_way(mount: Path, controllers: str, path: str) -> list[int]:
     while not group.is_dir() and group != top:
         group = group.parent
     folders = [group, *(above for above in group.parents if above.is_relative_to(top))]
-    found = (_left(folder, names) for folder in folders)
-    return [size for size in found if size is not None]
+    sizes = (_available_in_group(folder, names) for folder in folders)
+    return [size for size in sizes if size is not None]
 
 
-def _left(group: Path, names: _Names) -> int | None:
+def _available_in_group(group: Path, names: _Names) -> int | None:
     """Bytes that one group still may take."""
     try:
         limit = (group / names.limit).read_text().strip()

@@ -28,7 +28,7 @@ _acquire.argtypes = [ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int]
 _latches: list[int] = []  # acquired locks, by address, for groups that wait
 
 
-class Event:
+class WaitFlag:
     """A flag that threads wait for; an interrupted wait leaves nothing locked."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Job(Generic[Result]):
         self._work = [work]  # its pop is atomic
         self._results: list[Result] = []
         self._error: BaseException | None = None
-        self.begun, self.over = Event(), Event()
+        self.begun, self.over = WaitFlag(), WaitFlag()
 
     def cancel(self) -> bool:
         """Prevent the call; return False if a thread has taken it."""

@@ -66,12 +66,12 @@ def parallel_for(work: Callable[[int, int], Result], pointer: np.ndarray | int) 
 
     Examples
     --------
-    >>> in_parts(lambda first, last: last - first, np.arange(4))
+    >>> parallel_for(lambda first, last: last - first, np.arange(4))
     [3]
     """
     if is_short(pointer):
         return [work(0, pointer if isinstance(pointer, int) else pointer.size - 1)]
-    return run_each(partial(work, *part) for part in pairwise(bounds_of(pointer).tolist()))
+    return run_each(partial(work, *span) for span in pairwise(bounds_of(pointer).tolist()))
 
 
 def copied(array: np.ndarray, dtype: type[np.generic] | None = None) -> np.ndarray:
@@ -113,7 +113,7 @@ def columnwise(B: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return out
 
 
-def equal(one: np.ndarray, other: np.ndarray) -> bool:
+def equal(first: np.ndarray, second: np.ndarray) -> bool:
     """Whether two vectors are.
 
     Examples
@@ -121,9 +121,9 @@ def equal(one: np.ndarray, other: np.ndarray) -> bool:
     >>> equal(np.arange(3), np.arange(3, dtype=np.int32)), equal(np.arange(3), np.arange(4))
     (True, False)
     """
-    if one.size != other.size:
+    if first.size != second.size:
         return False
-    return all(parallel_for(lambda a, b: np.array_equal(one[a:b], other[a:b]), one.size))
+    return all(parallel_for(lambda a, b: np.array_equal(first[a:b], second[a:b]), first.size))
 
 
 class BackgroundTask(Generic[Result]):
@@ -140,7 +140,7 @@ class BackgroundTask(Generic[Result]):
 
     Examples
     --------
-    >>> with Ahead(lambda: 6 * 7) as work:
+    >>> with BackgroundTask(lambda: 6 * 7) as work:
     ...     work.result()
     42
     """

@@ -54,7 +54,7 @@ class Canonical:
         Exactly A == A^H.
     order : ValueMap, optional
         That of the values in the matrix as it was given, where that was asked for.
-    own : bool
+    owned : bool
         All arrays are the package's own, so that nobody else changes them.
     """
 
@@ -65,7 +65,7 @@ class Canonical:
     method: Method
     hermitian: bool
     order: ValueMap | None = field(default=None, repr=False)
-    own: bool = field(default=False, repr=False)
+    owned: bool = field(default=False, repr=False)
 
     def __init__(
         self,
@@ -76,11 +76,11 @@ class Canonical:
         method: Method,
         hermitian: bool,
         order: ValueMap | None = None,
-        own: bool = False,
+        owned: bool = False,
     ) -> None:
         # all at once: what a frozen dataclass does by itself takes a small system's time
-        given = {"indptr": indptr, "indices": indices, "data": data, "n": n, "method": method}
-        self.__dict__.update(given, hermitian=hermitian, order=order, own=own)
+        values = {"indptr": indptr, "indices": indices, "data": data, "n": n, "method": method}
+        self.__dict__.update(values, hermitian=hermitian, order=order, owned=owned)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -115,9 +115,9 @@ class Canonical:
 
     def known(self, method: Method, norms: tuple[float, float]) -> Canonical:
         """It by the method that factorizes it, with its norms, which need not be computed."""
-        of = self if method is self.method else replace(self, method=method)
-        of.__dict__["norms"] = norms
-        return of
+        matrix = self if method is self.method else replace(self, method=method)
+        matrix.__dict__["norms"] = norms
+        return matrix
 
     def refuse_non_finite(self) -> None:
         """Raise for the first entry, by columns, that is NaN or infinite."""
@@ -324,23 +324,23 @@ def _to_device(x: np.ndarray | Sparse) -> OnDevice:
 
 def _two_dimensional(A: MatrixLike) -> Sparse:
     """A as a SciPy sparse matrix or array with two dimensions."""
-    found = A.get() if is_on_cupy(A) else for_scipy(A)
-    refuse_masked(found, "A")
-    if not is_sparse(found):
-        found = np.asarray(found)
-    if found.ndim != 2:
-        working_dtype(found.dtype, "A")
-        raise ValueError(f"the matrix must have two dimensions, its shape is {found.shape}")
-    if is_sparse(found):
-        return found
-    work = working_dtype(found.dtype, "A")
-    refuse_inexact(found, "A")
+    matrix = A.get() if is_on_cupy(A) else for_scipy(A)
+    refuse_masked(matrix, "A")
+    if not is_sparse(matrix):
+        matrix = np.asarray(matrix)
+    if matrix.ndim != 2:
+        working_dtype(matrix.dtype, "A")
+        raise ValueError(f"the matrix must have two dimensions, its shape is {matrix.shape}")
+    if is_sparse(matrix):
+        return matrix
+    work = working_dtype(matrix.dtype, "A")
+    refuse_inexact(matrix, "A")
     warn(
-        f"A is a dense array of shape {found.shape}; its zeros are dropped, "
+        f"A is a dense array of shape {matrix.shape}; its zeros are dropped, "
         "and a sparse format saves the search for them",
         SparseEfficiencyWarning,
     )
-    return sp.csc_array(found.astype(work, copy=False))
+    return sp.csc_array(matrix.astype(work, copy=False))
 
 
 def _sorted_columns(A: Sparse, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -45,7 +45,7 @@ def to_canonical(
     --------
     >>> import scipy.sparse as sp
     >>> T = sp.csc_array([[2.0, 0.0], [1.0, 3.0]])
-    >>> whole(T, "lower").A.toarray().tolist()
+    >>> to_canonical(T, "lower").A.toarray().tolist()
     [[2.0, 1.0], [1.0, 3.0]]
     """
     workers.begin()
@@ -54,14 +54,14 @@ def to_canonical(
         return canonical(A, dtype=dtype, **options)
     if triangle not in TRIANGLES:
         raise ValueError(f"triangle is {triangle!r}; choose 'lower', 'upper' or None")
-    given = canonical(A, kind="general", check_finite=check_finite, dtype=dtype, ordered=ordered)
+    stored = canonical(A, kind="general", check_finite=check_finite, dtype=dtype, ordered=ordered)
     if adjoint is None:
-        _require_kind(kind, triangle, given.dtype)
+        _require_kind(kind, triangle, stored.dtype)
         adjoint = KINDS.get(kind) != "symmetric"
-    part, indptr, indices = completed(given.indptr, given.indices, triangle, adjoint)
-    data = part.complete(given.data)
-    matrix = canonical(sp.csc_array((data, indices, indptr), shape=given.shape), **options)
-    order = given.order and replace(given.order, triangle=part)
+    half, indptr, indices = completed(stored.indptr, stored.indices, triangle, adjoint)
+    data = half.complete(stored.data)
+    matrix = canonical(sp.csc_array((data, indices, indptr), shape=stored.shape), **options)
+    order = stored.order and replace(stored.order, triangle=half)
     return replace(matrix, order=order)
 
 

@@ -15,7 +15,7 @@ def inspect(indptr: np.ndarray, indices: np.ndarray) -> int:
     """Whether rows ascend strictly in each column, and whether the arrays make sense at all."""
     if indptr[0] != 0:
         return CORRUPT
-    return max(parallel_for(lambda *part: _inspect_columns(indptr, indices, *part), indptr))
+    return max(parallel_for(lambda *bounds: _inspect_columns(indptr, indices, *bounds), indptr))
 
 
 @jit

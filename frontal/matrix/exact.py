@@ -38,8 +38,8 @@ no equation can be solved with it. Try: b.filled(value), or remove the masked en
 equations
     """
     if isinstance(x, list | tuple):
-        for i, one in enumerate(x):
-            refuse_masked(one, f"{name}[{i}]") if hasattr(one, "dtype") else None
+        for i, item in enumerate(x):
+            refuse_masked(item, f"{name}[{i}]") if hasattr(item, "dtype") else None
         return
     array = x if isinstance(x, np.ndarray) else getattr(x, "data", None)
     if not isinstance(array, np.ma.MaskedArray) or not np.ma.is_masked(array):
@@ -83,9 +83,11 @@ def refuse_inexact(values: Untyped, name: str) -> None:
         return
     if int(values.min()) >= -_MAX_EXACT_INTEGER and int(values.max()) <= _MAX_EXACT_INTEGER:
         return
-    given = values.get() if hasattr(values, "get") else values
-    given = given.ravel()
-    for value in given[(given > _MAX_EXACT_INTEGER) | (given < -_MAX_EXACT_INTEGER)].tolist():
+    host_values = values.get() if hasattr(values, "get") else values
+    host_values = host_values.ravel()
+    for value in host_values[
+        (host_values > _MAX_EXACT_INTEGER) | (host_values < -_MAX_EXACT_INTEGER)
+    ].tolist():
         if int(float(value)) != value:
             raise ValueError(
                 f"{name} has the integer {value}, which float64 cannot hold: integers beyond 2^53 "

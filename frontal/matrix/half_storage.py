@@ -17,7 +17,7 @@ class HalfStorage:
 
     Attributes
     ----------
-    part : str
+    side : str
         ``"lower"`` or ``"upper"``.
     adjoint : bool
         The other triangle is the adjoint of this one, not its transpose.
@@ -30,7 +30,7 @@ class HalfStorage:
         Stored entries of the whole matrix.
     """
 
-    part: str
+    side: str
     adjoint: bool
     indptr: np.ndarray = field(repr=False)
     indices: np.ndarray = field(repr=False)
@@ -46,21 +46,21 @@ class HalfStorage:
         ValueError
             If the other triangle has an entry that is not zero.
         """
-        whole = np.empty(self.entries, values.dtype)
-        wrong = _complete(values, self.place, self.mirror, self.adjoint, whole)
+        full_values = np.empty(self.entries, values.dtype)
+        wrong = _complete(values, self.place, self.mirror, self.adjoint, full_values)
         if wrong >= 0:
             column = int(np.searchsorted(self.indptr, wrong, "right")) - 1
             raise ValueError(
-                f"triangle={self.part!r} says that only the {self.part} triangle is stored, but "
+                f"triangle={self.side!r} says that only the {self.side} triangle is stored, but "
                 f"A[{self.indices[wrong]}, {column}] = {values[wrong]}. Try: "
-                f"scipy.sparse.{'tril' if self.part == 'lower' else 'triu'}(A), or triangle=None "
+                f"scipy.sparse.{'tril' if self.side == 'lower' else 'triu'}(A), or triangle=None "
                 "for a matrix with both triangles"
             )
-        return whole
+        return full_values
 
 
 def completed(
-    indptr: np.ndarray, indices: np.ndarray, part: str, adjoint: bool
+    indptr: np.ndarray, indices: np.ndarray, side: str, adjoint: bool
 ) -> tuple[HalfStorage, np.ndarray, np.ndarray]:
     """The pattern of both triangles by columns, (indptr, indices), and the way to it.
 
@@ -68,12 +68,12 @@ def completed(
     ----------
     indptr, indices : (n + 1,) int64, (count,) int32 arrays
         What is stored, by columns with rows ascending.
-    part : {"lower", "upper"}
+    side : {"lower", "upper"}
     adjoint : bool
         As of `HalfStorage`.
     """
-    whole, rows, place, mirror = _pattern(indptr, indices, part == "lower")
-    return HalfStorage(part, adjoint, indptr, indices, place, mirror, rows.size), whole, rows
+    full_indptr, rows, place, mirror = _pattern(indptr, indices, side == "lower")
+    return HalfStorage(side, adjoint, indptr, indices, place, mirror, rows.size), full_indptr, rows
 
 
 @jit
@@ -93,13 +93,13 @@ def _pattern(indptr, indices, lower):
             elif (i > j) == lower:
                 below[min(i, j)] += 1
                 above[max(i, j)] += 1
-    whole = np.zeros(n + 1, np.int64)
+    full_indptr = np.zeros(n + 1, np.int64)
     for j in range(n):
-        whole[j + 1] = whole[j] + above[j] + below[j]
-    rows = np.empty(whole[n], np.int32)
+        full_indptr[j + 1] = full_indptr[j] + above[j] + below[j]
+    rows = np.empty(full_indptr[n], np.int32)
     place, mirror = np.full(indices.size, -1, np.int64), np.full(indices.size, -1, np.int64)
-    head = whole[:-1].copy()
-    tail = whole[:-1] + above[:-1]
+    head = full_indptr[:-1].copy()
+    tail = full_indptr[:-1] + above[:-1]
     for j in range(n):
         for p in range(indptr[j], indptr[j + 1]):
             i = indices[p]
@@ -115,11 +115,11 @@ def _pattern(indptr, indices, lower):
                 head[large] += 1
                 rows[r] = small
             place[p], mirror[p] = (q, r) if lower else (r, q)
-    return whole, rows, place, mirror
+    return full_indptr, rows, place, mirror
 
 
 @jit
-def _complete(values, place, mirror, adjoint, whole):
+def _complete(values, place, mirror, adjoint, full_values):
     """Put values into their two places; the first that belongs nowhere and is not 0, or -1."""
     for p in range(values.size):
         if place[p] < 0:
@@ -127,6 +127,6 @@ def _complete(values, place, mirror, adjoint, whole):
                 return p
             continue
         if mirror[p] != place[p]:
-            whole[mirror[p]] = np.conj(values[p]) if adjoint else values[p]
-        whole[place[p]] = values[p]
+            full_values[mirror[p]] = np.conj(values[p]) if adjoint else values[p]
+        full_values[place[p]] = values[p]
     return -1

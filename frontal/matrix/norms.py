@@ -10,20 +10,20 @@ from ..compile.jit import brief
 @brief
 def norms(indptr, indices, data):
     """Infinity norm and 1-norm of a matrix by columns."""
-    rows, one = np.zeros(indptr.size - 1), 0.0
+    rows, largest_sum = np.zeros(indptr.size - 1), 0.0
     for j in range(rows.size):
         column = 0.0
         for p in range(indptr[j], indptr[j + 1]):
             size = np.float64(np.abs(data[p]))
             rows[indices[p]] += size
             column += size
-        if column > one or column != column:
-            one = column
+        if column > largest_sum or column != column:
+            largest_sum = column
     infinity = 0.0
     for i in range(rows.size):
         if rows[i] > infinity or rows[i] != rows[i]:
             infinity = rows[i]
-    return infinity, one
+    return infinity, largest_sum
 
 
 @brief
@@ -42,9 +42,9 @@ def first_non_finite(values):
 @brief
 def least(values):
     """Smallest of the numbers and 1; NaN if there is one."""
-    found = 1.0
+    smallest = 1.0
     for x in values:
-        found = x if x < found or x != x else found
-        if found != found:
+        smallest = x if x < smallest or x != x else smallest
+        if smallest != smallest:
             break
-    return found
+    return smallest

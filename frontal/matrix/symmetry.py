@@ -95,8 +95,8 @@ def compare_triangles(
         following = np.zeros(n - first, np.int64)
         return _compare(indptr, indices, data, conjugate, slack, following, first, last)
 
-    alike, excess, positive = zip(*parallel_for(compare, indptr), strict=True)
-    if not all(alike) or sum(excess):
+    matches, excess, positive = zip(*parallel_for(compare, indptr), strict=True)
+    if not all(matches) or sum(excess):
         return UNSYMMETRIC
     return POSITIVE_DIAGONAL if sum(positive) == n else SYMMETRIC
 
@@ -107,8 +107,10 @@ def structure(indptr, indices, data):
     n, exact = indptr.size - 1, np.empty(0)
     for conjugate in (True, False):
         following = np.zeros(n, np.int64)
-        alike, excess, positive = _compare(indptr, indices, data, conjugate, exact, following, 0, n)
-        if alike and excess == 0:
+        matches, excess, positive = _compare(
+            indptr, indices, data, conjugate, exact, following, 0, n
+        )
+        if matches and excess == 0:
             if not conjugate:
                 return TRANSPOSED
             return POSITIVE_DIAGONAL if positive == n else SYMMETRIC

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._typing import Sparse
 
-_OFFSETS = np.iinfo(np.int32).max
+_MAX_OFFSET = np.iinfo(np.int32).max
 
 
 def checked(A: Sparse, name: str, *, scan: bool = True) -> Sparse:
@@ -131,5 +131,5 @@ def _check_diagonals(A: Sparse) -> None:
         raise ValueError(f"{A.offsets.size} offsets for {A.data.shape[0]} diagonals")
     if np.unique(A.offsets).size < A.offsets.size:
         raise ValueError("offsets has a value twice")
-    if A.offsets.size and max(int(A.offsets.max()), -int(A.offsets.min())) > _OFFSETS:
-        raise ValueError(f"offsets has a value beyond {_OFFSETS}")
+    if A.offsets.size and max(int(A.offsets.max()), -int(A.offsets.min())) > _MAX_OFFSET:
+        raise ValueError(f"offsets has a value beyond {_MAX_OFFSET}")

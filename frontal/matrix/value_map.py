@@ -54,7 +54,7 @@ class ValueMap:
         """Values are already where they belong."""
         return self.place is None and self.format == "csc" and self.triangle is None
 
-    def is_of(self, A: Any) -> bool:
+    def is_value_array(self, A: Any) -> bool:
         """Whether A is an array of values, rather than a matrix."""
         if sp.issparse(A) or hasattr(A, "format"):
             return False
@@ -78,15 +78,15 @@ class ValueMap:
 
     def by_rows(self, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
         """The places of values by rows, of a pattern by columns."""
-        found = self._by_rows
-        if found is None:
+        positions = self._by_rows
+        if positions is None:
             n, count = indptr.size - 1, indices.size
             number = np.arange(count, dtype=_index_type(count))
             pattern = sp.csc_array((number, indices, indptr), shape=(n, n)).tocsr()
             same = np.array_equal(pattern.indptr, indptr)
             self._mirrored = same and np.array_equal(pattern.indices, indices)
-            found = self._by_rows = pattern.data
-        return found
+            positions = self._by_rows = pattern.data
+        return positions
 
     def hermitian(self, values: np.ndarray, indptr: np.ndarray, indices: np.ndarray) -> bool:
         """Whether A == A^H exactly, for values by columns of the pattern, as `is_hermitian`.
@@ -102,9 +102,9 @@ class ValueMap:
     ) -> np.ndarray:
         """Values by columns of a pattern, in the scalar type `work`; perhaps the given array."""
         if self.triangle is not None:
-            part = self.triangle
+            half = self.triangle
             stored = replace(self, triangle=None)
-            return part.complete(stored.arranged(values, work, part.indptr, part.indices))
+            return half.complete(stored.arranged(values, work, half.indptr, half.indices))
         self.require(values)
         values = values.reshape(-1)
         if self.is_by_columns:
@@ -144,13 +144,13 @@ def as_stored(A: Sparse, indices: np.ndarray) -> bool:
 
 
 def order_of(
-    given: object, A: Sparse, indptr: np.ndarray, indices: np.ndarray, stored: bool
+    original: object, A: Sparse, indptr: np.ndarray, indices: np.ndarray, stored: bool
 ) -> ValueMap:
     """The order in which a matrix stores its values.
 
     Parameters
     ----------
-    given : matrix
+    original : matrix
         As the user has it.
     A : SciPy's sparse matrix
         What it was turned into, before its entries were sorted.
@@ -159,7 +159,7 @@ def order_of(
     stored : bool
         As `as_stored` says.
     """
-    form = getattr(given, "format", "dense")
+    form = getattr(original, "format", "dense")
     if form not in _ORDERED or form != A.format:
         return ValueMap(form, A.data.shape if form == "dia" else (0,))
     if stored:

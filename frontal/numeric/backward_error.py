@@ -92,12 +92,12 @@ def componentwise(r, scale, largest, limits):
     floor = max(floor, np.sqrt(limits[8]))
     error, row = 0.0, -1
     for i in range(r.size):
-        size, of = np.float64(np.abs(r[i])), np.float64(scale[i])
+        size, denominator = np.float64(np.abs(r[i])), np.float64(scale[i])
         if not np.isfinite(size):
             return np.inf, True, -1
-        if size > 0 and not size <= error * of:
-            row = i if of > floor else -1
-            error = size / of
+        if size > 0 and not size <= error * denominator:
+            row = i if denominator > floor else -1
+            error = size / denominator
             if error != error:
                 return np.inf, False, -1
     return error, error <= limits[2] and row >= 0, row
@@ -152,17 +152,23 @@ def rowwise(indptr, indices, data, flipped, b, r, scale, largest, limits):
     tiny = min(_TINY_ROW * r.size * limits[7], _TINY_ROW_LIMIT)
     error = 0.0
     for i in range(r.size):
-        size, of, all_of_row = np.float64(np.abs(r[i])), np.float64(scale[i]), sums[i] * largest
+        size, denominator, row_bound = (
+            np.float64(np.abs(r[i])),
+            np.float64(scale[i]),
+            sums[i] * largest,
+        )
         if not np.isfinite(size):
             return np.inf
-        if of <= np.sqrt(limits[8]):  # each product and sum may have lost the smallest number
+        if denominator <= np.sqrt(
+            limits[8]
+        ):  # each product and sum may have lost the smallest number
             size -= limits[8] * (counts[i] + 1 + sums[i])
         if not size > 0:
             continue
-        if of <= tiny * (all_of_row + np.float64(np.abs(b[i]))):
-            of += all_of_row
+        if denominator <= tiny * (row_bound + np.float64(np.abs(b[i]))):
+            denominator += row_bound
         if counts[i] > _LONG_ROW:
             size /= np.sqrt(counts[i] / _LONG_ROW)
-        if not size <= error * of:
-            error = size / of if of > 0 else np.inf
+        if not size <= error * denominator:
+            error = size / denominator if denominator > 0 else np.inf
     return error if error == error else np.inf

@@ -49,7 +49,7 @@ class Condition(NamedTuple):
     counted: float
 
     @classmethod
-    def of(cls, value: float, certified: bool, dtype: np.dtype) -> Condition:
+    def from_estimate(cls, value: float, certified: bool, dtype: np.dtype) -> Condition:
         """Return that of an estimate, or of a bound if `certified`, for vectors of a type."""
         return cls(value, value if certified else margin_of(dtype) * value)
 
@@ -97,10 +97,10 @@ def certificate(indptr, indices, data, flipped, sums, z):
                 image[j] -= size * np.float64(np.abs(z[i]))
             else:
                 image[i] -= size * np.float64(np.abs(z[j]))
-    largest, part = 0.0, np.inf
+    largest, fraction = 0.0, np.inf
     for i in range(n):
         size = np.float64(np.abs(z[i]))
         if not np.isfinite(size) or not image[i] > _MIN_CERTIFIED_FRACTION * sums[i]:
             return np.inf
-        largest, part = max(largest, size), min(part, image[i] / sums[i])
-    return largest / part
+        largest, fraction = max(largest, size), min(fraction, image[i] / sums[i])
+    return largest / fraction

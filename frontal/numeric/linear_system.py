@@ -20,7 +20,7 @@ Vectors: TypeAlias = Any  # an array (n, k) where a factor is: NumPy's, or one o
 
 # Powers of two that stay free: for growth in the sweeps, and for corrections that are smaller than
 # the right-hand side by the precision of x.
-_ABOVE, _BELOW = 32, 11
+_GROWTH_BITS, _CORRECTION_BITS = 32, 11
 
 
 @cache
@@ -39,9 +39,9 @@ def borders(factor: np.dtype, vectors: np.dtype) -> tuple[float, float, float]:
         Of the factor, in which the sweeps compute, and of right-hand sides and solutions.
     """
     info = np.finfo(factor)
-    low = 2.0 ** (int(info.minexp) + np.finfo(vectors).nmant + _BELOW)
-    high = 2.0 ** (int(info.maxexp) - _ABOVE)
-    return low, high, 2.0 ** (int(np.finfo(vectors).maxexp) - _ABOVE)
+    low = 2.0 ** (int(info.minexp) + np.finfo(vectors).nmant + _CORRECTION_BITS)
+    high = 2.0 ** (int(info.maxexp) - _GROWTH_BITS)
+    return low, high, 2.0 ** (int(np.finfo(vectors).maxexp) - _GROWTH_BITS)
 
 
 class ErrorSummary(NamedTuple):
@@ -122,10 +122,10 @@ class BackwardErrors:
         """No correction is needed, and no exponent is near its limits, as far as is known."""
         return self.summary is not None and self.summary.fine
 
-    def chosen(self, better: np.ndarray, other: BackwardErrors) -> BackwardErrors:
+    def chosen(self, better: np.ndarray, previous: BackwardErrors) -> BackwardErrors:
         """Take the columns that are `better` from here, the rest from `other`."""
         names = ("residual", "solution", "componentwise", "rowwise")
-        pairs = {f: (getattr(self, f), getattr(other, f)) for f in names}
+        pairs = {f: (getattr(self, f), getattr(previous, f)) for f in names}
         return replace(self, **{f: np.where(better, *pair) for f, pair in pairs.items()})
 
     @staticmethod
@@ -250,13 +250,13 @@ class LinearSystem(Protocol):
         """
         ...
 
-    def ratios(self, weights: Vectors, other: Vectors | None) -> tuple[float, float]:
+    def ratios(self, weights: Vectors, denominators: Vectors | None) -> tuple[float, float]:
         """Return the least and the largest ratio of weights to others; NaN if one is none.
 
         Parameters
         ----------
         weights : (n,) array
-        other : (n,) array, optional
+        denominators : (n,) array, optional
             By default the row sums of |op(A)|.
         """
         ...
@@ -267,7 +267,7 @@ class Gains(NamedTuple):
 
     largest: float
     rows: tuple[int, int]
-    own: np.ndarray
+    products: np.ndarray
 
 
 class Probes(Protocol):

@@ -73,7 +73,7 @@ class Method:
 
 
 # Of pivots but Cholesky's, on every backend.
-MAX_MULTIPLIER = 100  # entries of L: pivots are at least 1/LARGEST of their columns
+MAX_MULTIPLIER = 100  # entries of L: pivots are at least 1/MAX_MULTIPLIER of their columns
 NULL = 16  # roundings of the scaled matrix: columns that have become smaller than this are null
 
 CHOLESKY = Method("cholesky", panels=1, pivots=False, scaling=False)

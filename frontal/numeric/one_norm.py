@@ -16,7 +16,7 @@ import numpy as np
 from .condition import BOUND, PROBABLE_FRACTION
 from .linear_system import Probes, Vectors
 
-_TURNS = 3  # at most 5 blocks of products are formed
+_MAX_TURNS = 3  # at most 5 blocks of products are formed
 
 Product = Callable[[Vectors], Vectors]
 
@@ -39,28 +39,28 @@ def one_norm(probes: Probes, product: Product, adjoint: Product, enough: float =
         M X and M^H X for (n, k) blocks X.
     enough : float
         No better estimate is sought of a norm that seems to be less, and a bound of it will do that
-        is less by `numeric.condition.LESS`.
+        is less by `numeric.condition.PROBABLE_FRACTION`.
     """
-    X, found = probes.first(), Norm(-1.0, None)
-    for turn in range(_TURNS):
+    X, estimate = probes.first(), Norm(-1.0, None)
+    for turn in range(_MAX_TURNS):
         sums, S = probes.signs(product(X))
         j = int(np.argmax(sums))  # of NaN, if there is one
-        if sums[j] < found.value:
+        if sums[j] < estimate.value:
             break
-        found = Norm(float(sums[j]), S[:, j : j + 1])
+        estimate = Norm(float(sums[j]), S[:, j : j + 1])
         if turn == 0 and not probes.complete:
-            bound = BOUND * probes.n * found.value
+            bound = BOUND * probes.n * estimate.value
             if bound <= PROBABLE_FRACTION * enough:
-                return found._replace(value=bound)
-        if turn == _TURNS - 1 or probes.complete or not math.isfinite(found.value):
+                return estimate._replace(value=bound)
+        if turn == _MAX_TURNS - 1 or probes.complete or not math.isfinite(estimate.value):
             break
         gains = probes.gains(adjoint(S), X)
         if not math.isfinite(gains.largest):
-            return found._replace(value=np.nan)
-        if gains.largest <= gains.own[j]:
+            return estimate._replace(value=np.nan)
+        if gains.largest <= gains.products[j]:
             break
-        found = found._replace(value=max(found.value, gains.largest))
-        if found.value <= enough:
+        estimate = estimate._replace(value=max(estimate.value, gains.largest))
+        if estimate.value <= enough:
             break
         X = probes.units(*gains.rows)
-    return found
+    return estimate

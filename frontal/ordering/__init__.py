@@ -129,29 +129,36 @@ def order(
         raise ValueError("perm must come with the ordering 'given', and with no other")
     if not isinstance(graph, Graph):
         graph = adjacency(graph)
-    found = Candidates(graph, CostModel(reuse, rate, bandwidth, room))
+    candidates = Candidates(graph, CostModel(reuse, rate, bandwidth, room))
     if method == "auto":
-        auto.choose(found, time_limit, threads)
+        auto.choose(candidates, time_limit, threads)
     elif method == "amd":
-        found.add_amd()
+        candidates.add_amd()
     elif method == "dissection":
-        parts = Components(graph, found.merged, looked=True)
-        with dissection.NestedDissection(parts, 1, threads or thread_count()) as run:
-            found.add(method, run.result(time_limit))
+        components = Components(graph, candidates.merged, looked=True)
+        with dissection.NestedDissection(components, 1, threads or thread_count()) as run:
+            candidates.add(method, run.result(time_limit))
     elif method == "layers":
-        if not found.add_layers(threads or thread_count(), time_limit):
-            found.add_amd()
+        if not candidates.add_layers(threads or thread_count(), time_limit):
+            candidates.add_amd()
     elif method in ("metis", "nesdis"):
-        with metis.MetisRun(Components(graph, found.merged, looked=True)) as run:
-            found.add("metis", run.result(time_limit))
+        with metis.MetisRun(Components(graph, candidates.merged, looked=True)) as run:
+            candidates.add("metis", run.result(time_limit))
         if method == "nesdis":
-            found.add_constrained()
+            candidates.add_constrained()
     elif method == "given":
-        found.add("given", _permutation(perm, graph.n))
+        candidates.add("given", _permutation(perm, graph.n))
     else:
-        found.add(method, band.rcm(graph) if method == "rcm" else band.natural(graph))
+        candidates.add(method, band.rcm(graph) if method == "rcm" else band.natural(graph))
     seconds = time.perf_counter() - start
-    return Ordering(found.perm, found.method, found.cost, seconds, found.tried, found.tree)
+    return Ordering(
+        candidates.perm,
+        candidates.method,
+        candidates.cost,
+        seconds,
+        candidates.tried,
+        candidates.tree,
+    )
 
 
 def _permutation(perm: ArrayLike | None, n: int) -> np.ndarray:

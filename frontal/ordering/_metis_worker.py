@@ -18,12 +18,12 @@ from typing import Any, BinaryIO
 def read(stream: BinaryIO, count: int) -> array:
     """Read `count` integers, or end the process where the parent has closed the stream."""
     values = array("q", bytes(8 * count))
-    left = memoryview(values).cast("B")
-    while left:
-        got = stream.readinto(left)  # type: ignore[attr-defined]
+    remaining = memoryview(values).cast("B")
+    while remaining:
+        got = stream.readinto(remaining)  # type: ignore[attr-defined]
         if not got:
             sys.exit()
-        left = left[got:]
+        remaining = remaining[got:]
     return values
 
 

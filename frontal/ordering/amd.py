@@ -37,16 +37,16 @@ def _form_element(node, work, head, pivot, free, group):
 
     Its variables get negative weights and leave the degree lists.
     """
-    own = node[pivot].start
+    start = node[pivot].start
     elements = node[pivot].elements
     in_place = elements == 0 and node[pivot].length > 0
-    first = last = own if in_place else free
+    first = last = start if in_place else free
     weight = 0
     for k in range(elements + 1):
-        source = own + elements
-        end = own + node[pivot].length
+        source = start + elements
+        end = start + node[pivot].length
         if k < elements:
-            e = work[own + k]
+            e = work[start + k]
             source = node[e].start
             end = source + node[e].length
             node[e].length = 0
@@ -168,21 +168,21 @@ def _merge_indistinguishable(node, work, bucket, first, last, stamp):
 
 
 @inlined
-def _restore_variables(node, work, head, first, last, weight, left, group):
+def _restore_variables(node, work, head, first, last, weight, remaining, group):
     """Give the variables of the list weights and degrees again: (end of list, least degree)."""
-    least, end = head.size, first
+    min_degree, end = head.size, first
     for p in range(first, last):
         i = work[p]
         if node[i].weight < 0:
             node[i].weight = -node[i].weight
             # Of old degree, outside and all that is left: the least, each an upper bound.
-            node[i].degree = min(node[i].degree + weight, left) - node[i].weight
+            node[i].degree = min(node[i].degree + weight, remaining) - node[i].weight
             if node[i].group == group:
                 insert(node, head, i)
-                least = min(least, node[i].degree)
+                min_degree = min(min_degree, node[i].degree)
             work[end] = i
             end += 1
-    return end, least
+    return end, min_degree
 
 
 @jit
@@ -208,34 +208,34 @@ def eliminate(
     The parent of an element becomes the element that absorbed it; that of a variable (weight 0),
     the variable it was merged into or the pivot it was eliminated with.
     """
-    free, left = quotient_graph(indptr, indices, node, work, weights, reach, dense)
+    free, remaining = quotient_graph(indptr, indices, node, work, weights, reach, dense)
     stamp = np.int64(1)
-    largest = least = waiting = np.int64(0)  # waiting: weight of what is left of the class
+    largest = min_degree = waiting = np.int64(0)  # waiting: weight of what is left of the class
     group = -1
-    while left > spared:
+    while remaining > spared:
         while waiting == 0:
             group += 1
             now = members[first_member[group] : first_member[group + 1]]
-            least, waiting = open_group(node, head, now)
-        while head[least] == NONE:
-            least += 1
-        pivot = head[least]
+            min_degree, waiting = open_group(node, head, now)
+        while head[min_degree] == NONE:
+            min_degree += 1
+        pivot = head[min_degree]
         remove(node, head, pivot)
         pivots = node[pivot].weight
         node[pivot].weight = 0  # not to enter its own list
-        left -= pivots
-        if free + left > work.size:
+        remaining -= pivots
+        if free + remaining > work.size:
             free = collect_garbage(node, work, free)
         first, last, weight = _form_element(node, work, head, pivot, free, group)
         largest = max(largest, weight)
         _measure_overlaps(node, work, first, last, stamp)
         mass = _update_variables(node, work, bucket, pivot, first, last, stamp, aggressive)
-        left -= mass
+        remaining -= mass
         weight -= mass
         waiting -= pivots + mass
         stamp = _merge_indistinguishable(node, work, bucket, first, last, stamp + largest + 1)
-        end, low = _restore_variables(node, work, head, first, last, weight, left, group)
-        least = min(least, low)
+        end, low = _restore_variables(node, work, head, first, last, weight, remaining, group)
+        min_degree = min(min_degree, low)
         node[pivot].weight = pivots + mass
         node[pivot].degree = weight
         node[pivot].length = end - first
@@ -321,8 +321,8 @@ def classes_of(constraint: np.ndarray, n: int) -> np.ndarray:
     group = np.asarray(constraint)
     if group.shape != (n,):
         raise ValueError(f"constraint must hold a class for each of the {n} nodes")
-    sound = n > 0 and group.dtype.kind in "iu" and group.min() >= 0 and group.max() < n
-    if sound and np.bincount(group).all():  # they are already
+    valid = n > 0 and group.dtype.kind in "iu" and group.min() >= 0 and group.max() < n
+    if valid and np.bincount(group).all():  # they are already
         return group
     return np.unique(group, return_inverse=True)[1]
 
@@ -346,8 +346,8 @@ def eliminated(
     members, first_member = np.arange(n, dtype=np.int32), np.array([0, n])
     if group is not None:
         node["group"] = group
-        few = group.max(initial=0) < 1 << 16  # NumPy sorts short numbers by their digits
-        digits = group.astype(np.uint16) if few else group
+        is_narrow = group.max(initial=0) < 1 << 16  # NumPy sorts short numbers by their digits
+        digits = group.astype(np.uint16) if is_narrow else group
         members = np.argsort(digits, kind="stable").astype(np.int32)
         first_member = np.append(0, np.cumsum(np.bincount(group)))
     if weights is None:
@@ -360,6 +360,6 @@ def eliminated(
     limit = total if dense < 0 else int(max(16.0, dense * math.sqrt(total)))
     # Unsigned: an index that cannot be negative costs no test, a fifth of the time of it all.
     work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
-    of = indptr, indices, node, work, weights, reach, head, bucket, members, first_member
-    eliminate(*of, limit, bool(aggressive), spared)
+    args = indptr, indices, node, work, weights, reach, head, bucket, members, first_member
+    eliminate(*args, limit, bool(aggressive), spared)
     return node, members, first_member

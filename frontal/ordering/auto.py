@@ -42,69 +42,69 @@ CONSTRAINED_SHARE = 0.3  # of METIS's time, for that and counting
 log = logging.getLogger("frontal")
 
 
-def choose(found: Candidates, time_limit: float | None, threads: int | None) -> None:
-    """Fill `found` with minimum degree and, as far as they should pay, dissections.
+def choose(candidates: Candidates, time_limit: float | None, threads: int | None) -> None:
+    """Fill `candidates` with minimum degree and, as far as they should pay, dissections.
 
     A dissection that is sooner done on many threads comes first, and often alone. One that fails or
     is not done in time is given up: minimum degree is there.
     """
-    if found.graph.n < MIN_DISSECTION_NODES:
-        found.add_amd()
+    if candidates.graph.n < MIN_DISSECTION_NODES:
+        candidates.add_amd()
         return
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
-    components = Components(found.graph, found.merged, looked=True)
+    components = Components(candidates.graph, candidates.merged, looked=True)
     threads = threads or thread_count()
-    layered = _by_layers(found, threads, time_limit)
-    with _Dissections(found, components, threads) as dissections:
+    layered = _by_layers(candidates, threads, time_limit)
+    with _Dissections(candidates, components, threads) as dissections:
         if not (layered or dissections.come_first()):
-            found.add_amd()
-            if found.cost.flops < FLOOR:
+            candidates.add_amd()
+            if candidates.cost.flops < FLOOR:
                 return
         try:
             if dissections.should_pay():
                 hard = not dissections.find_separators() or dissections.add(deadline) > HARD
                 if metis.available():
-                    _try_metis(found, components, HARD_GAIN if hard else METIS_GAIN, deadline)
+                    _try_metis(candidates, components, HARD_GAIN if hard else METIS_GAIN, deadline)
         except (OrderingTimeout, RuntimeError) as error:
             log.warning("%s. Going on without it", error)
-        if "amd" not in found.tried and not dissections.suffice():
-            found.add_amd()
+        if "amd" not in candidates.tried and not dissections.suffice():
+            candidates.add_amd()
 
 
-def _by_layers(found: Candidates, threads: int, time_limit: float | None) -> bool:
+def _by_layers(candidates: Candidates, threads: int, time_limit: float | None) -> bool:
     """Add a dissection by layers to a grid where that is soon done, or makes up for its time."""
-    if not _should_pay_by_layers(found, threads):
+    if not _should_pay_by_layers(candidates, threads):
         return False
     try:
-        return found.add_layers(threads, time_limit)
+        return candidates.add_layers(threads, time_limit)
     except (OrderingTimeout, RuntimeError) as error:
         log.warning("%s. Going on without it", error)
         return False
 
 
-def _should_pay_by_layers(found: Candidates, threads: int) -> bool:
+def _should_pay_by_layers(candidates: Candidates, threads: int) -> bool:
     """Whether a grid is best dissected by layers of breadth first searches.
 
     They are as good separators there as any, and take less time. Those of other meshes are ragged,
     and make twice the flops: a dissection on many threads is done as soon.
     """
-    if not found.is_grid:
+    if not candidates.is_grid:
         return False
-    if not found.is_solid:
-        many = threads >= BESIDE_THREADS and found.compressed.n >= LAYERS_PLANE
-        return many and found.is_plane
-    seconds = max(LAYERS_TIME / threads, LAYERS_CHAIN) * found.amd_seconds + LAYERS_START
-    return seconds < found.amd_seconds + found.saving
+    if not candidates.is_solid:
+        many = threads >= BESIDE_THREADS and candidates.compressed.n >= LAYERS_PLANE
+        return many and candidates.is_plane
+    seconds = max(LAYERS_TIME / threads, LAYERS_CHAIN) * candidates.amd_seconds + LAYERS_START
+    return seconds < candidates.amd_seconds + candidates.saving
 
 
 class _Dissections:
     """Dissections of a graph; with cores to spare the first one begins beside minimum degree."""
 
-    def __init__(self, found: Candidates, components: Components, threads: int) -> None:
-        self.found, self.components, self.threads = found, components, threads
+    def __init__(self, candidates: Candidates, components: Components, threads: int) -> None:
+        self.candidates, self.components, self.threads = candidates, components, threads
         self.run: dissection.NestedDissection | None = None
         self.since = time.monotonic()
-        self._dense = found.graph.nnz > PLANE * found.graph.n
+        self._dense = candidates.graph.nnz > PLANE * candidates.graph.n
         self._beside = threads >= BESIDE_THREADS
 
     def come_first(self) -> bool:
@@ -113,13 +113,17 @@ class _Dissections:
         If it is not, but may pay all the same, it begins beside where there are cores to spare;
         where there are not, the graph has to grow like a solid mesh.
         """
-        found, price = self.found, self._price_of_whole
-        if found.graph.n < BESIDE_NODES or not (self._dense and found.is_mesh):
+        candidates, price = self.candidates, self._connected_price
+        if candidates.graph.n < BESIDE_NODES or not (self._dense and candidates.is_mesh):
             return False
-        sooner = price + found.compressed.n * TREE_NODE < found.amd_seconds + found.saving
-        if sooner and (self._beside or found.is_solid):
+        sooner = (
+            price + candidates.compressed.n * TREE_NODE < candidates.amd_seconds + candidates.saving
+        )
+        if sooner and (self._beside or candidates.is_solid):
             return True
-        if self._beside and (found.saving > SLOWED * price or found.model.crowded(found.likely)):
+        if self._beside and (
+            candidates.saving > SLOWED * price or candidates.model.crowded(candidates.likely)
+        ):
             self.run = dissection.NestedDissection(self.components, 1, self.threads - 1)
         return False
 
@@ -129,39 +133,41 @@ class _Dissections:
         In circuits it is better than any dissection. Where few nodes are hubs of a graph that has
         separators, such as an optimization problem, it makes as much fill as in a solid.
         """
-        if self.found.is_mesh:
+        if self.candidates.is_mesh:
             return True
-        cost, n = self.found.cost, self.found.graph.n
+        cost, n = self.candidates.cost, self.candidates.graph.n
         return cost.flops > MIN_HUB_TREE_HEIGHT * cost.nnz * n**0.5
 
     def suffice(self) -> bool:
         """Whether minimum degree is not worth its time any more: separators are those of a mesh."""
-        if not self.found.tried:
+        if not self.candidates.tried:
             return False
-        cost, n = self.found.cost, self.found.graph.n
+        cost, n = self.candidates.cost, self.candidates.graph.n
         meshlike = cost.flops <= MESH * cost.nnz * n ** (2 / 3)
-        return meshlike or self.found.seconds <= self.found.amd_seconds
+        return meshlike or self.candidates.seconds <= self.candidates.amd_seconds
 
     def should_pay(self) -> bool:
         """Whether the first one is worth the time that it still takes."""
-        found = self.found
-        if not found.tried:
+        candidates = self.candidates
+        if not candidates.tried:
             return True
-        if found.method == "layers":
-            saving = LAYERS_GAIN * found.seconds
-        elif found.model.crowded(found.cost):
+        if candidates.method == "layers":
+            saving = LAYERS_GAIN * candidates.seconds
+        elif candidates.model.crowded(candidates.cost):
             return True
         else:
-            saving = found.seconds - found.model.seconds(dissected(found.cost, found.graph.n))
+            saving = candidates.seconds - candidates.model.seconds(
+                dissected(candidates.cost, candidates.graph.n)
+            )
         if self.run is not None:
             return saving > self.price - (time.monotonic() - self.since)
         # the first test spares most meshes a search for components and equal nodes
-        return saving > self._price_of_whole and saving > self.price
+        return saving > self._connected_price and saving > self.price
 
     @cached_property
-    def _price_of_whole(self) -> float:
+    def _connected_price(self) -> float:
         """Seconds that one takes, if there is one component and no further equal nodes."""
-        return dissection_seconds(self.found.compressed, self.threads)
+        return dissection_seconds(self.candidates.compressed, self.threads)
 
     @cached_property
     def price(self) -> float:
@@ -170,19 +176,19 @@ class _Dissections:
 
     def add(self, deadline: float) -> float:
         """Add as many as should pay; the flops of the first over those that were hoped for."""
-        found = self.found
-        by_degree = found.tried.get("amd", found.likely)
-        hoped = dissected(by_degree, found.graph.n).flops
-        if "amd" not in found.tried and self._beside:
+        candidates = self.candidates
+        by_degree = candidates.tried.get("amd", candidates.likely)
+        hoped = dissected(by_degree, candidates.graph.n).flops
+        if "amd" not in candidates.tried and self._beside:
             hoped = np.inf  # METIS has one thread
         for seed in range(1, SEEDS + 1):
             run, self.run = self.run, None
             with run or dissection.NestedDissection(self.components, seed, self.threads) as running:
                 perm = running.result(deadline - time.monotonic())
-            found.add("dissection", perm, f"dissection {seed}" if seed > 1 else "")
-            if SEED_GAIN * found.seconds < self.price:
+            candidates.add("dissection", perm, f"dissection {seed}" if seed > 1 else "")
+            if SEED_GAIN * candidates.seconds < self.price:
                 break
-        return found.tried["dissection"].flops / hoped
+        return candidates.tried["dissection"].flops / hoped
 
     def __enter__(self) -> _Dissections:
         return self
@@ -192,12 +198,17 @@ class _Dissections:
             self.run.cancel()
 
 
-def _try_metis(found: Candidates, components: Components, gain: float, deadline: float) -> None:
+def _try_metis(
+    candidates: Candidates, components: Components, gain: float, deadline: float
+) -> None:
     """Add METIS's order, and a better one inside its separators, if a `gain` of flops pays."""
     price = metis_seconds(components)
-    if gain * found.seconds < price:
+    if gain * candidates.seconds < price:
         return
     with metis.MetisRun(components) as run:
-        found.add("metis", run.result(deadline - time.monotonic()))
-    if found.method == "metis" and CONSTRAINED_GAIN * found.seconds > CONSTRAINED_SHARE * price:
-        found.add_constrained()
+        candidates.add("metis", run.result(deadline - time.monotonic()))
+    if (
+        candidates.method == "metis"
+        and CONSTRAINED_GAIN * candidates.seconds > CONSTRAINED_SHARE * price
+    ):
+        candidates.add_constrained()

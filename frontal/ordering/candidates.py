@@ -50,8 +50,8 @@ class Candidates:
         return self.graph if self.merged is None else self.merged.graph
 
     def _grows_like(self, dimensions: tuple[float, float]) -> bool:
-        least, most = dimensions
-        return all(least < found < most for found in self._dimensions)
+        low, high = dimensions
+        return all(low < found < high for found in self._dimensions)
 
     @cached_property
     def _dimensions(self) -> list[float]:
@@ -125,8 +125,8 @@ class Candidates:
         if merged is None:
             perm, tree = amd_tree(graph.indptr, graph.indices, None, dense)
         else:
-            of = merged.graph.indptr, merged.graph.indices
-            perm, tree = amd_tree(*of, merged.weights, dense)
+            pattern = merged.graph.indptr, merged.graph.indices
+            perm, tree = amd_tree(*pattern, merged.weights, dense)
             perm = merged.expand(perm)
         known = None if tree is None else EliminationTree(perm, inverse(perm), *tree)
         self.add("amd", perm, tree=known)
@@ -134,14 +134,14 @@ class Candidates:
     def add_layers(self, threads: int, timeout: float | None) -> bool:
         """A dissection by layers, if there are separators; whether there are."""
         merged = self.merged
-        of = (self.graph, None) if merged is None else (merged.graph, merged.weights)
-        with dissection.Layers(*of, threads) as run:
-            found = run.result(timeout)
-        if found is not None:
-            nodes, *tree = found
+        args = (self.graph, None) if merged is None else (merged.graph, merged.weights)
+        with dissection.Layers(*args, threads) as run:
+            outcome = run.result(timeout)
+        if outcome is not None:
+            nodes, *tree = outcome
             perm = nodes if merged is None else merged.expand(nodes)
             self.add("layers", perm, tree=EliminationTree(perm, inverse(perm), *tree))
-        return found is not None
+        return outcome is not None
 
     def _tree(self, perm: np.ndarray) -> EliminationTree:
         """The elimination tree of an order, counted by groups of equal nodes that it keeps."""
@@ -149,8 +149,8 @@ class Candidates:
         if merged is not None:
             group = merged.group[perm]
             if np.count_nonzero(np.diff(group)) == merged.graph.n - 1:
-                return EliminationTree.of_groups(merged.graph, merged.weights, merged.group, perm)
-        return EliminationTree.of(self.graph, perm)
+                return EliminationTree.from_groups(merged.graph, merged.weights, merged.group, perm)
+        return EliminationTree.from_graph(self.graph, perm)
 
     def add_constrained(self) -> None:
         """Constrained minimum degree inside the dissection that is best so far."""

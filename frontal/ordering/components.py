@@ -150,7 +150,7 @@ class Components:
         return nodes[np.argsort(self.graph.degree[nodes], kind="stable")].astype(np.int32)
 
     @cached_property
-    def whole(self) -> CompressedGraph | None:
+    def undivided(self) -> CompressedGraph | None:
         """What METIS is to order if all is connected; None if some are to come first or last."""
         if (
             self.dense.size
@@ -160,43 +160,43 @@ class Components:
             return None
         if self._merged is not None:
             return self._merged
-        of = self.graph, np.arange(self.graph.n, dtype=np.int32)
-        return uncompressed(*of) if self._looked else compressed(*of)
+        args = self.graph, np.arange(self.graph.n, dtype=np.int32)
+        return uncompressed(*args) if self._looked else compressed(*args)
 
     @cached_property
-    def _parts(self) -> tuple[np.ndarray, list[CompressedGraph]]:
-        whole, nodes = self.graph, np.arange(self.graph.n, dtype=np.int32)
-        found = None if self.whole is None else components(self.whole.graph)
-        if self.whole is not None and found is not None and found[0] == 1:
-            return nodes[:0], [self.whole]
-        apart = np.concatenate([self.hanging, self.dense])
-        if apart.size:
-            nodes = np.delete(nodes, apart)
-            whole = induced(self.graph, nodes)
-        if found is None or found[1].size != whole.n:
-            found = components(whole)
-        count, label = found
+    def _split(self) -> tuple[np.ndarray, list[CompressedGraph]]:
+        graph, nodes = self.graph, np.arange(self.graph.n, dtype=np.int32)
+        labelling = None if self.undivided is None else components(self.undivided.graph)
+        if self.undivided is not None and labelling is not None and labelling[0] == 1:
+            return nodes[:0], [self.undivided]
+        removed = np.concatenate([self.hanging, self.dense])
+        if removed.size:
+            nodes = np.delete(nodes, removed)
+            graph = induced(self.graph, nodes)
+        if labelling is None or labelling[1].size != graph.n:
+            labelling = components(graph)
+        count, label = labelling
         sizes = np.bincount(label, minlength=count)
         large = np.flatnonzero(sizes > MAX_AMD_COMPONENT_NODES)
         if count == 1 and large.size == 1:
-            return nodes[:0], [compressed(whole, nodes)]
+            return nodes[:0], [compressed(graph, nodes)]
         by_component = np.argsort(label, kind="stable")
         end = np.cumsum(sizes)
         inside = [by_component[end[c] - sizes[c] : end[c]] for c in large]
         return (
             nodes[sizes[label] <= MAX_AMD_COMPONENT_NODES],
-            [compressed(induced(whole, part), nodes[part]) for part in inside],
+            [compressed(induced(graph, part), nodes[part]) for part in inside],
         )
 
     @property
     def compressed(self) -> list[CompressedGraph]:
         """What METIS is to order."""
-        return self._parts[1]
+        return self._split[1]
 
     def assemble(self, perms: list[np.ndarray]) -> np.ndarray:
         """Order of the whole graph, from one of the distinct nodes of each large component."""
-        small, large = self._parts
+        small, large = self._split
         rest = induced(self.graph, small)
-        parts = [self.hanging, small[amd(rest.indptr, rest.indices)]]
-        parts += [part.expand(perm) for part, perm in zip(large, perms, strict=True)]
-        return np.concatenate([*parts, self.dense]).astype(np.int32)
+        segments = [self.hanging, small[amd(rest.indptr, rest.indices)]]
+        segments += [part.expand(perm) for part, perm in zip(large, perms, strict=True)]
+        return np.concatenate([*segments, self.dense]).astype(np.int32)

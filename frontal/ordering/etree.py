@@ -91,7 +91,7 @@ def inverse(perm: np.ndarray) -> np.ndarray:
     if is_short(perm.size):
         return _inverse(perm)
     iperm = np.empty_like(perm)
-    parallel_for(lambda *part: _invert(perm, iperm, *part), perm.size)
+    parallel_for(lambda *bounds: _invert(perm, iperm, *bounds), perm.size)
     return iperm
 
 
@@ -114,10 +114,10 @@ def _permute(indptr, indices, perm, iperm, pointer, rows, first, last):
 def _permuted(graph: Graph, perm: np.ndarray, iperm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Neighbours in elimination order: extents of the columns, and rows, which are not sorted."""
     pointer, rows = np.zeros(graph.n + 1, np.int64), np.empty(graph.nnz, np.int32)
-    parallel_for(lambda *part: _degrees(graph.indptr, perm, pointer, *part), graph.indptr)
+    parallel_for(lambda *bounds: _degrees(graph.indptr, perm, pointer, *bounds), graph.indptr)
     np.cumsum(pointer, out=pointer)
-    of = graph.indptr, graph.indices, perm, iperm, pointer, rows
-    parallel_for(lambda *part: _permute(*of, *part), pointer)
+    args = graph.indptr, graph.indices, perm, iperm, pointer, rows
+    parallel_for(lambda *bounds: _permute(*args, *bounds), pointer)
     return pointer, rows
 
 
@@ -147,9 +147,9 @@ def postordered_tree(
 
 
 @jit
-def _expanded(perm, iperm, parent, count, weights, begin, given):
+def _expanded(perm, iperm, parent, count, weights, begin, column_perm):
     """The tree of columns from that of groups; those of group g come to given[begin[g]:]."""
-    columns = given.size
+    columns = column_perm.size
     new_perm, new_parent = np.empty(columns, np.int32), np.empty(columns, np.int32)
     new_count = np.empty(columns, np.int32)
     place = np.empty(perm.size, np.int64)  # of the first column of each group
@@ -161,7 +161,7 @@ def _expanded(perm, iperm, parent, count, weights, begin, given):
         group = perm[j]
         for i in range(weights[group]):
             k = place[j] + i
-            new_perm[k] = given[begin[group] + i]
+            new_perm[k] = column_perm[begin[group] + i]
             new_parent[k] = k + 1
             new_count[k] = count[j] - i
         new_parent[k] = place[parent[j]] if parent[j] >= 0 else -1
@@ -214,7 +214,7 @@ class EliminationTree(NamedTuple):
     counts: np.ndarray
 
     @classmethod
-    def of(cls, graph: Graph, perm: np.ndarray) -> EliminationTree:
+    def from_graph(cls, graph: Graph, perm: np.ndarray) -> EliminationTree:
         """The tree of `graph`, n nodes, where ``perm[k]`` (n integers) is eliminated k-th.
 
         Examples
@@ -224,7 +224,7 @@ class EliminationTree(NamedTuple):
         >>> import scipy.sparse as sp
         >>> from frontal.ordering.graph import adjacency
         >>> path = adjacency(sp.diags_array([1.0, 1.0], offsets=1, shape=(3, 3)))
-        >>> tree = EliminationTree.of(path, np.array([0, 2, 1]))
+        >>> tree = EliminationTree.from_graph(path, np.array([0, 2, 1]))
         >>> tree.parent, tree.cost()
         (array([ 2,  2, -1], dtype=int32), Cost(nnz=5, flops=9.0, height=2))
         """
@@ -232,7 +232,7 @@ class EliminationTree(NamedTuple):
         return cls(*postordered_tree(graph, perm, np.ones(graph.n, np.int32)))
 
     @classmethod
-    def of_groups(
+    def from_groups(
         cls, merged: Graph, weights: np.ndarray, group: np.ndarray, perm: np.ndarray
     ) -> EliminationTree:
         """The same, from the graph of groups of nodes whose neighbours, and they, are the same.

@@ -81,26 +81,28 @@ def adjacency(A: Sparse) -> Graph:
 
 def graph_of(indptr: np.ndarray, indices: np.ndarray) -> Graph:
     """As `adjacency`, of int64 and int32 arrays that are known to be a pattern."""
-    sound = inspect(indptr, indices) == SORTED
-    if sound and compare_triangles(indptr, indices, None, False):
+    is_sorted = inspect(indptr, indices) == SORTED
+    if is_sorted and compare_triangles(indptr, indices, None, False):
         return without_diagonal(indptr, indices)
     return Graph(*_united(indptr, indices), indptr.size - 1)
 
 
 def without_diagonal(indptr: np.ndarray, indices: np.ndarray) -> Graph:
     """The graph of a symmetric pattern, its rows sorted and without duplicates."""
-    own = parallel_for(lambda *part: (_diagonal_entries(indptr, indices, *part), *part), indptr)
+    counts = parallel_for(
+        lambda *bounds: (_diagonal_entries(indptr, indices, *bounds), *bounds), indptr
+    )
     before, total = {}, 0
-    for count, first, _ in own:
+    for count, first, _ in counts:
         before[first], total = total, total + int(count)
-    kept, neighbours = np.empty(indptr.size, np.int64), np.empty(indices.size - total, np.int32)
-    kept[0] = 0
+    pointer, neighbours = np.empty(indptr.size, np.int64), np.empty(indices.size - total, np.int32)
+    pointer[0] = 0
 
     def work(first: int, last: int) -> None:
-        _copy_neighbours(indptr, indices, kept, neighbours, before[first], first, last)
+        _copy_neighbours(indptr, indices, pointer, neighbours, before[first], first, last)
 
     parallel_for(work, indptr)
-    return Graph(kept, neighbours, indptr.size - 1)
+    return Graph(pointer, neighbours, indptr.size - 1)
 
 
 @jit
@@ -139,10 +141,10 @@ def _united(indptr, indices):
     n = indptr.size - 1
     across, columns = _transposed(indptr, indices)
     along, rows = _transposed(across, columns)
-    kept, out = np.empty(n + 1, np.int64), np.empty(2 * indices.size, np.int32)
+    pointer, out = np.empty(n + 1, np.int64), np.empty(2 * indices.size, np.int32)
     count = np.int64(0)
     for j in range(n):
-        kept[j], last = count, -1
+        pointer[j], last = count, -1
         p, end, q, stop = along[j], along[j + 1], across[j], across[j + 1]
         while p < end or q < stop:
             if q == stop or (p < end and rows[p] <= columns[q]):
@@ -153,20 +155,20 @@ def _united(indptr, indices):
                 out[count] = i
                 count += 1
             last = i
-    kept[n] = count
-    return kept, out[:count].copy()
+    pointer[n] = count
+    return pointer, out[:count].copy()
 
 
 @jit
-def _copy_neighbours(indptr, indices, kept, neighbours, own, first, last):
+def _copy_neighbours(indptr, indices, pointer, neighbours, skipped, first, last):
     """Copy all entries of some rows but of the diagonal, `own` of which are in rows before."""
-    q = indptr[first] - own
+    q = indptr[first] - skipped
     for i in range(first, last):
         for p in range(indptr[i], indptr[i + 1]):
             if indices[p] != i:
                 neighbours[q] = indices[p]
                 q += 1
-        kept[i + 1] = q
+        pointer[i + 1] = q
 
 
 @jit
@@ -193,13 +195,13 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
     nodes = np.ascontiguousarray(nodes, np.int32)
     label = np.full(graph.n, -1, np.int32)
     label[nodes] = np.arange(nodes.size, dtype=np.int32)
-    of = graph.indptr, graph.indices, nodes, label
+    args = graph.indptr, graph.indices, nodes, label
     ends = np.append(0, np.cumsum(graph.degree[nodes]))
     indptr = np.zeros(nodes.size + 1, np.int64)
-    parallel_for(lambda *part: count_inside(*of, indptr, *part), ends)
+    parallel_for(lambda *bounds: count_inside(*args, indptr, *bounds), ends)
     np.cumsum(indptr, out=indptr)
     indices = np.empty(int(indptr[-1]), np.int32)
-    parallel_for(lambda *part: copy_inside(*of, indptr, indices, *part), ends)
+    parallel_for(lambda *bounds: copy_inside(*args, indptr, indices, *bounds), ends)
     return Graph(indptr, indices, nodes.size)
 
 
@@ -251,9 +253,9 @@ def indistinguishable(graph: Graph) -> np.ndarray:
     info = np.iinfo(np.int64)
     key = np.random.default_rng(0).integers(info.min, info.max, graph.n, np.int64)
     closed, equal = np.empty(graph.n, np.int64), np.empty(graph.n, np.int32)
-    of = graph.indptr, graph.indices
-    parallel_for(lambda *part: _sum_keys(*of, key, closed, *part), graph.indptr)
-    parallel_for(lambda *part: _find_equal(*of, closed, equal, *part), graph.indptr)
+    pattern = graph.indptr, graph.indices
+    parallel_for(lambda *bounds: _sum_keys(*pattern, key, closed, *bounds), graph.indptr)
+    parallel_for(lambda *bounds: _find_equal(*pattern, closed, equal, *bounds), graph.indptr)
     return equal
 
 
@@ -306,20 +308,20 @@ def components(graph: Graph) -> tuple[int, np.ndarray]:
 @jit
 def _components(indptr, indices):
     n = indptr.size - 1
-    label, found = np.full(n, -1, np.int32), np.empty(n, np.int32)
+    label, queue = np.full(n, -1, np.int32), np.empty(n, np.int32)
     count = done = end = 0
     for root in range(n):
         if label[root] >= 0:
             continue
-        label[root], found[end] = count, root
+        label[root], queue[end] = count, root
         end += 1
         while done < end:
-            i = found[done]
+            i = queue[done]
             done += 1
             for p in range(indptr[i], indptr[i + 1]):
                 if label[indices[p]] < 0:
                     label[indices[p]] = count
-                    found[end] = indices[p]
+                    queue[end] = indices[p]
                     end += 1
         count += 1
     return count, label

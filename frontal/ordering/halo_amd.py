@@ -34,7 +34,7 @@ def amd_inside(indptr: np.ndarray, indices: np.ndarray, classes: np.ndarray) -> 
 
 
 @jit
-def amd_of_part(indptr, indices, weights, m):
+def halo_amd_tree(indptr, indices, weights, m):
     """As `amd_tree`, of the first m nodes; those after them count for degrees alone.
 
     One call, so that threads which order many parts wait for Python's lock once for each.
@@ -54,8 +54,8 @@ def amd_of_part(indptr, indices, weights, m):
     work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
     first = np.array([0, m, n])
     reach = weighted_degree(indptr, indices, weights)
-    of = indptr, indices, node, work, weights, reach, head, bucket, members, first
-    eliminate(*of, total, True, spared)
+    args = indptr, indices, node, work, weights, reach, head, bucket, members, first
+    eliminate(*args, total, True, spared)
     perm, pivots, above, weight, degree = assembly_order(node, members, first)
     parent, counts = column_tree(pivots, above, weight, degree)
     columns = parent.size - spared

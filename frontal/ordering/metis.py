@@ -59,8 +59,8 @@ class _Worker:
         graph = compressed.graph
         head = np.array([graph.n, graph.nnz, imbalance])
         try:
-            for part in (head, graph.indptr, graph.indices, compressed.weights):
-                self._write(np.ascontiguousarray(part, np.int64))
+            for array in (head, graph.indptr, graph.indices, compressed.weights):
+                self._write(np.ascontiguousarray(array, np.int64))
             status, size = self._read(16).view(np.int64)
             reply = self._read(int(size))
         except (OSError, EOFError) as error:
@@ -73,18 +73,18 @@ class _Worker:
         return reply.view(np.int64).astype(np.int32)
 
     def _write(self, values: np.ndarray) -> None:
-        left = memoryview(values).cast("B") if values.size else memoryview(b"")
-        while left:
-            left = left[self._to.write(left) :]
+        remaining = memoryview(values).cast("B") if values.size else memoryview(b"")
+        while remaining:
+            remaining = remaining[self._to.write(remaining) :]
 
     def _read(self, size: int) -> np.ndarray:
         values = np.empty(size, np.uint8)
-        left = memoryview(values)
-        while left:
-            got = self._from.readinto(left)
+        remaining = memoryview(values)
+        while remaining:
+            got = self._from.readinto(remaining)
             if not got:
                 raise EOFError
-            left = left[got:]
+            remaining = remaining[got:]
         return values
 
     def kill(self) -> None:
@@ -173,7 +173,7 @@ class MetisRun:
         worker = _take()
         self._worker: _Worker | None = worker  # None once it is done or cancelled
         self._lock = threading.Lock()
-        self._found = BackgroundTask(
+        self._task = BackgroundTask(
             partial(self._work, worker, components, imbalance), stop=self.cancel
         )
 
@@ -212,7 +212,7 @@ class MetisRun:
             If METIS fails, or its process is ended by others.
         """
         try:
-            return self._found.result(None if timeout == np.inf else timeout)
+            return self._task.result(None if timeout == np.inf else timeout)
         except TimeoutError as error:
             raise OrderingTimeout(
                 f"METIS was not done in time ({timeout:.3g} s were left). Likely causes: "

@@ -13,7 +13,7 @@ import numpy as np
 from ..machine.resources import CPU, DISSECTION, MACHINES, METIS, DissectionCost
 from .components import Components
 from .dissection.dissect import MIN_EDGES_PER_THREAD
-from .dissection.split import leaf_of
+from .dissection.split import leaf_size
 from .etree import Cost
 from .graph import Graph
 
@@ -95,7 +95,7 @@ def metis_seconds(components: Components) -> float:
     )
 
 
-def dissection_seconds(of: Components | Graph, threads: int) -> float:
+def dissection_seconds(source: Components | Graph, threads: int) -> float:
     """Expected time of `dissection.NestedDissection`; all parts of one depth together take
     near-equal time.
 
@@ -104,8 +104,8 @@ def dissection_seconds(of: Components | Graph, threads: int) -> float:
     Separators are refined by one thread each: of each depth the largest, half as large as the one
     before, is a chain; with what threads wait for it takes `CHAIN` of a depth.
     """
-    graphs = [of] if isinstance(of, Graph) else _graphs(of)
-    total, level = _levels_seconds(graphs, DISSECTION, leaf_of)
+    graphs = [source] if isinstance(source, Graph) else _graphs(source)
+    total, level = _levels_seconds(graphs, DISSECTION, leaf_size)
     chain = min(total, CHAIN * level)
     shared = (
         threads > 1 and max((graph.nnz for graph in graphs), default=0) >= 2 * MIN_EDGES_PER_THREAD

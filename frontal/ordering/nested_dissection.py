@@ -69,7 +69,7 @@ def separator_classes(tree: EliminationTree, leaf: int = LEAF) -> np.ndarray:
     >>> import scipy.sparse as sp
     >>> from frontal.ordering.graph import adjacency
     >>> path = adjacency(sp.diags_array([1.0] * 6, offsets=1, shape=(7, 7)))
-    >>> tree = EliminationTree.of(path, np.array([0, 2, 1, 4, 6, 5, 3]))
+    >>> tree = EliminationTree.from_graph(path, np.array([0, 2, 1, 4, 6, 5, 3]))
     >>> separator_classes(tree, leaf=1)
     array([0, 2, 1, 6, 3, 5, 4], dtype=int32)
     """

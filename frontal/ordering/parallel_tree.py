@@ -18,14 +18,14 @@ NONE, WAITS = -1, -2  # of `ancestor`: a root, and a column that is left for the
 
 
 @jit
-def _link(pointer, rows, parent, ancestor, first, last, again):
+def _link(pointer, rows, parent, ancestor, first, last, second_pass):
     """Find the parents of columns below those of a range; `again`: below those that wait.
 
     A column waits that has neighbours below the range, or below a column that waits: of its subtree
     a part is missing, so nothing is linked to what is above it.
     """
     for j in range(first, last):
-        if again:
+        if second_pass:
             if ancestor[j] != WAITS:
                 continue
             ancestor[j] = NONE
@@ -131,24 +131,24 @@ def _common(ancestor, leaf):
 
 
 @inner
-def _count_column(of, events, latest, events_then, j, begin, first, last):
+def _count_column(tree, events, latest, events_then, j, begin, first, last):
     """Count a column of a run that begins at `begin`; returns how many events there are.
 
     `latest` is the latest leaf of each row's subtree, of no meaning before the run.
     """
-    low, weights, count, k = of.low, of.weights, of.counts, events_then
+    low, weights, count, k = tree.low, tree.weights, tree.counts, events_then
     if low[j] == j:
         count[j] += weights[j]
-    column = of.post[j]
-    for p in range(of.pointer[column], of.pointer[column + 1]):
-        i = of.rank[of.rows[p]]
+    column = tree.post[j]
+    for p in range(tree.pointer[column], tree.pointer[column + 1]):
+        i = tree.rank[tree.rows[p]]
         leaf = latest[i]
         if i <= j or leaf >= low[j]:
             continue  # not below the diagonal, or j is no leaf of the subtree of row i
         latest[i] = j
         count[j] += weights[i]
         if leaf >= begin:
-            common = _common(of.ancestor, leaf)
+            common = _common(tree.ancestor, leaf)
             if common < last and low[common] >= first:
                 count[common] -= weights[i]
             else:
@@ -157,22 +157,22 @@ def _count_column(of, events, latest, events_then, j, begin, first, last):
         elif i >= last or low[i] < first:
             events.row[k], events.leaf[k] = i, 0
             k += 1
-    above = of.parent[j]
+    above = tree.parent[j]
     if above >= 0:
-        of.ancestor[j] = above
+        tree.ancestor[j] = above
         if above < last and low[above] >= first:
             count[above] += count[j] - weights[j]
     return k
 
 
 @jit
-def _count_part(of, events, latest, first, last):
+def _count_range(tree, events, latest, first, last):
     """Count what lies in a part; returns how many runs it has."""
     runs = k = old = np.int64(0)
     begin = first
     for j in range(first, last + 1):
-        if j < last and of.low[j] >= first:
-            k = _count_column(of, events, latest, k, j, begin, first, last)
+        if j < last and tree.low[j] >= first:
+            k = _count_column(tree, events, latest, k, j, begin, first, last)
             continue
         for e in range(old, k):
             if events.leaf[e] >= 0:
@@ -183,7 +183,7 @@ def _count_part(of, events, latest, first, last):
 
 
 @jit
-def _count_rest(of, events, latest, runs, first, last):
+def _count_rest(tree, events, latest, runs, first, last):
     """Go on from what a part has left."""
     begin, e, zero = first, 0, np.int64(0)
     for run in range(runs):
@@ -191,18 +191,18 @@ def _count_rest(of, events, latest, runs, first, last):
         while e < events.upto[run]:
             i, leaf = events.row[e], events.leaf[e]
             if leaf < 0:
-                of.counts[-1 - leaf] -= of.weights[i]
+                tree.counts[-1 - leaf] -= tree.weights[i]
             else:
                 if latest[i] >= 0:
-                    of.counts[_common(of.ancestor, latest[i])] -= of.weights[i]
+                    tree.counts[_common(tree.ancestor, latest[i])] -= tree.weights[i]
                 latest[i] = leaf
             e += 1
         for j in range(begin, end):
-            above = of.parent[j]
+            above = tree.parent[j]
             if above >= end:
-                of.counts[above] += of.counts[j] - of.weights[j]
+                tree.counts[above] += tree.counts[j] - tree.weights[j]
         if end < last:
-            _count_column(of, events, latest, zero, end, zero, zero, np.int64(of.parent.size))
+            _count_column(tree, events, latest, zero, end, zero, zero, np.int64(tree.parent.size))
         begin = end + 1
 
 
@@ -243,22 +243,24 @@ def column_counts(
     """
     n = parent.size
     low, ancestor = _lowest(parent), np.arange(n, dtype=np.int32)
-    of = _Counted(pointer, rows, post, rank, parent, weights, low, ancestor, np.zeros(n, np.int32))
+    tree = _Counted(
+        pointer, rows, post, rank, parent, weights, low, ancestor, np.zeros(n, np.int32)
+    )
 
     def work(first: int, last: int) -> tuple[_Events, int, int, int]:
         # No page of what is not needed is ever touched.
-        whole = last - first == n
-        room = 0 if whole else int(np.diff(pointer)[post[first:last]].sum())
-        row, leaf = np.empty((2, room), np.int32)
+        is_complete = last - first == n
+        capacity = 0 if is_complete else int(np.diff(pointer)[post[first:last]].sum())
+        row, leaf = np.empty((2, capacity), np.int32)
         cut, upto = np.empty((2, last - first + 1), np.int32)
         events = _Events(row, leaf, cut, upto)
         latest = np.full(n, NONE, np.int32)
-        runs = int(_count_part(of, events, latest, first, last))
+        runs = int(_count_range(tree, events, latest, first, last))
         return events, runs, first, last
 
-    parts = parallel_for(work, pointer)
-    if len(parts) > 1:
+    outcomes = parallel_for(work, pointer)
+    if len(outcomes) > 1:
         latest = np.full(n, NONE, np.int32)
-        for events, runs, first, last in parts:
-            _count_rest(of, events, latest, runs, first, last)
-    return of.counts
+        for events, runs, first, last in outcomes:
+            _count_rest(tree, events, latest, runs, first, last)
+    return tree.counts

@@ -30,7 +30,7 @@ inlined = njit(inline="always")
 @inlined
 def quotient_graph(indptr, indices, node, work, weights, reach, dense):
     """Copy the adjacency, but for dense nodes, into the workspace: (used, weight)."""
-    free = left = np.int64(0)
+    free = total = np.int64(0)
     for i in range(node.size):
         node[i].start = free
         node[i].parent = NONE
@@ -45,8 +45,8 @@ def quotient_graph(indptr, indices, node, work, weights, reach, dense):
                 degree += weights[j]
         node[i].length, node[i].degree = free - node[i].start, degree
         node[i].weight = weights[i]
-        left += weights[i]
-    return free, left
+        total += weights[i]
+    return free, total
 
 
 @inlined
@@ -75,13 +75,13 @@ def remove(node, head, i):
 @inlined
 def open_group(node, head, members):
     """Make the variables of a class candidates for elimination: (least degree, their weight)."""
-    least, weight = head.size, 0
+    min_degree, weight = head.size, 0
     for i in members:
         if node[i].weight > 0:
             insert(node, head, i)
-            least = min(least, node[i].degree)
+            min_degree = min(min_degree, node[i].degree)
             weight += node[i].weight
-    return least, weight
+    return min_degree, weight
 
 
 @inner

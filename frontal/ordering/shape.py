@@ -16,14 +16,14 @@ MAX_GRID_DEGREE = 16  # neighbours, at most, of nodes of grids without
 
 
 @jit
-def _ball_sizes(indptr, indices, node, most, sizes):
+def _ball_sizes(indptr, indices, node, max_nodes, sizes):
     """How many nodes are within 0, 1, 2, ... edges of a node, until there are `most`; how often."""
     n = indptr.size - 1
     seen, queue = np.zeros(n, np.bool_), np.empty(n, np.int32)
     seen[node], queue[0] = True, node
     begin, end, radius = 0, 1, 0
     sizes[0] = 1
-    while end < most and begin < end:
+    while end < max_nodes and begin < end:
         tail = end
         for q in range(begin, end):
             for p in range(indptr[queue[q]], indptr[queue[q] + 1]):
@@ -52,11 +52,11 @@ def dimension(graph: Graph, node: int) -> float:
     [2, 3]
     """
     ball = BALL * (2 + graph.nnz // max(graph.n, 1))
-    most = min(ball, graph.n // 4)
-    sizes = np.zeros(max(most, 1) + 1, np.int64)
-    radius = int(_ball_sizes(graph.indptr, graph.indices, node, most, sizes))
+    max_nodes = min(ball, graph.n // 4)
+    sizes = np.zeros(max(max_nodes, 1) + 1, np.int64)
+    radius = int(_ball_sizes(graph.indptr, graph.indices, node, max_nodes, sizes))
     if radius < 4:
-        return math.inf if most == ball else math.nan
+        return math.inf if max_nodes == ball else math.nan
     half = radius // 2
     return math.log(sizes[radius] / sizes[half]) / math.log(radius / half)
 

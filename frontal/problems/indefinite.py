@@ -80,9 +80,9 @@ def zero_diagonal(n: int, degree: float = 4.0, seed: int = 0) -> sp.csc_array:
         raise ValueError(f"n must be even and positive, not {n!r}")
     rng = np.random.default_rng(seed)
     mates = rng.permutation(n).reshape(2, -1)
-    others = rng.integers(0, n, (2, int(max(degree - 1, 0) * n / 2)))
-    others = others[:, others[0] != others[1]]
-    i, j = np.hstack([mates, others])
+    pairs = rng.integers(0, n, (2, int(max(degree - 1, 0) * n / 2)))
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    i, j = np.hstack([mates, pairs])
     values = rng.standard_normal(i.size)
     values[: n // 2] += 2 * np.sign(values[: n // 2])
     W = sp.coo_array((values, (i, j)), shape=(n, n))

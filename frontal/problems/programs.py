@@ -79,9 +79,9 @@ def interior_point(
     m = n // 3
     variables = n - m
     basic = rng.choice(variables, m, replace=False)  # one for each constraint: full rank
-    others = rng.integers(0, variables, (m, 4))
+    neighbours = rng.integers(0, variables, (m, 4))
     rows = np.repeat(np.arange(m), 5)
-    cols = np.hstack([basic[:, None], others]).ravel()
+    cols = np.hstack([basic[:, None], neighbours]).ravel()
     values = np.hstack([np.full((m, 1), 2.0), rng.uniform(-0.4, 0.4, (m, 4))]).ravel()
     B = sp.coo_array((values, (rows, cols)), shape=(m, variables))
     d = np.full(variables, 1.0 / mu)

@@ -169,8 +169,8 @@ def kkt(n: int, regularization: float = 0.0, spread: float = 0.0, seed: int = 0)
     m, window = n // 3, 40
     variables = n - m
     first = 2 * np.arange(m)  # a variable of its own for each constraint: full rank
-    others = (first[:, None] + rng.integers(1, window, (m, 4))) % variables
-    cols = np.hstack([first[:, None], others]).ravel()
+    neighbours = (first[:, None] + rng.integers(1, window, (m, 4))) % variables
+    cols = np.hstack([first[:, None], neighbours]).ravel()
     rows = np.repeat(np.arange(m), 5)
     B = sp.coo_array((rng.standard_normal(5 * m), (rows, cols)), shape=(m, variables))
     H = sp.diags_array(10.0 ** rng.uniform(-spread, spread, variables))

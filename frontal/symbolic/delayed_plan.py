@@ -87,7 +87,7 @@ def _renumber(parent, count):
 
 
 @jit
-def _rows_of_fronts(plan_pointer, plan_rows, outcome, column, row, start, front, found, out):
+def _new_front_rows(plan_pointer, plan_rows, outcome, column, row, start, front, scratch, out):
     """Ascending rows of the fronts, in `out` where there is room; returns their extents."""
     pointer = np.zeros(start.size, np.int64)
     mark = np.full(column.size, -1, np.int32)
@@ -100,17 +100,17 @@ def _rows_of_fronts(plan_pointer, plan_rows, outcome, column, row, start, front,
             for q in (column[plan_rows[p]], row[plan_rows[p]]):
                 if mark[q] != f:
                     mark[q] = f
-                    found[size] = q
+                    scratch[size] = q
                     size += 1
         for p in range(outcome.late_pointer[s], outcome.late_pointer[s + 1]):
             for q in (column[outcome.late_columns[p]], row[outcome.late_rows[p]]):
                 if mark[q] != f:
                     mark[q] = f
-                    found[size] = q
+                    scratch[size] = q
                     size += 1
         pointer[f + 1] = pointer[f] + size
         if out.size >= pointer[f + 1]:
-            out[pointer[f] : pointer[f + 1]] = np.sort(found[:size])
+            out[pointer[f] : pointer[f + 1]] = np.sort(scratch[:size])
     return pointer
 
 
@@ -121,10 +121,10 @@ def renumber(symbolic: Symbolic, outcome: Elimination) -> Renumbered:
     start = np.zeros(tree.size + 1, np.int32)
     np.cumsum(outcome.counts[outcome.counts > 0], out=start[1:])
     column, row = inverse(outcome.columns), inverse(outcome.rows)
-    given = plan.pointer, plan.rows, outcome, column, row, start, front, np.empty(n, np.int32)
-    pointer = _rows_of_fronts(*given, np.empty(0, np.int32))
+    args = plan.pointer, plan.rows, outcome, column, row, start, front, np.empty(n, np.int32)
+    pointer = _new_front_rows(*args, np.empty(0, np.int32))
     rows = np.empty(int(pointer[-1]), np.int32)
-    _rows_of_fronts(*given, rows)
+    _new_front_rows(*args, rows)
     return Renumbered(front, start, tree, pointer, rows, column, row)
 
 
@@ -132,8 +132,8 @@ def _tiles_behind(symbolic: Symbolic) -> np.ndarray:
     """Of each column, how many tiles of pivots its front has behind that of the column."""
     start = symbolic.plan.start
     k = np.diff(start)
-    own = np.arange(symbolic.n) - np.repeat(start[:-1], k)
-    return np.repeat((k - 1) // TILE, k) - own // TILE
+    offset = np.arange(symbolic.n) - np.repeat(start[:-1], k)
+    return np.repeat((k - 1) // TILE, k) - offset // TILE
 
 
 def movable(symbolic: Symbolic, columns: np.ndarray) -> np.ndarray:
@@ -168,21 +168,24 @@ def delay_to_parent(
     beside = np.arange(symbolic.n, dtype=np.int32)
     if rows is not None:
         moved, rows = failed[late[failed]], rows[late[failed]]
-        own, others = np.setdiff1d(moved, rows), np.setdiff1d(rows, moved)  # as many in each tile
-        beside[own], beside[others] = others, own
+        extra_columns, extra_rows = (
+            np.setdiff1d(moved, rows),
+            np.setdiff1d(rows, moved),
+        )  # as many in each tile
+        beside[extra_columns], beside[extra_rows] = extra_rows, extra_columns
     taker = np.where(leaves, plan.parent[front], front)
     return _arranged(symbolic, taker, late, leaves, beside)
 
 
-def taken_over_last(symbolic: Symbolic, before: Symbolic) -> Symbolic:
+def place_delayed_last(symbolic: Symbolic, before: Symbolic) -> Symbolic:
     """The symbolic phase in which columns come last in fronts that were not theirs before.
 
     It is for pivots of LU that are sought in tiles; see `delay_to_parent`. Fronts of one tile stay.
     """
     position = inverse(before.perm)[symbolic.perm]
     old, front = _front_of_columns(before)[position], _front_of_columns(symbolic)
-    own = np.maximum.reduceat(old, symbolic.plan.start[:-1])  # others come from below
-    late = (old != own[front]) & (np.diff(symbolic.plan.start)[front] > TILE)
+    latest = np.maximum.reduceat(old, symbolic.plan.start[:-1])  # others come from below
+    late = (old != latest[front]) & (np.diff(symbolic.plan.start)[front] > TILE)
     beside = np.arange(symbolic.n, dtype=np.int32)
     none = np.zeros_like(late)
     return _arranged(symbolic, front, late, none, beside) if late.any() else symbolic
@@ -226,5 +229,5 @@ def replan_delayed(symbolic: Symbolic, outcome: Elimination, new: Renumbered) ->
     perm = symbolic.perm[outcome.columns]
     row_perm = symbolic.row_perm[outcome.rows]
     fronts = new.start, new.parent, new.pointer, new.rows
-    of = symbolic.indptr, symbolic.indices, perm, inverse(row_perm), symbolic.method
-    return replace(symbolic, perm=perm, row_perm=row_perm, plan=make_plan(*of, *fronts))
+    args = symbolic.indptr, symbolic.indices, perm, inverse(row_perm), symbolic.method
+    return replace(symbolic, perm=perm, row_perm=row_perm, plan=make_plan(*args, *fronts))

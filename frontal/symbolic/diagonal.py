@@ -43,26 +43,26 @@ def _tiny_diagonal(indptr, indices, size):
 
 def _stands_out(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> bool:
     """Whether no diagonal entry is tiny beside any entry at all, which is seen in passing."""
-    found = parallel_for(lambda *part: _extremes(indptr, indices, data, *part), indptr)
-    least, largest = min(one for one, _ in found), max(other for _, other in found)
-    return bool(0 < TINY_DIAGONAL * largest <= least)
+    extremes = parallel_for(lambda *bounds: _extremes(indptr, indices, data, *bounds), indptr)
+    smallest, largest = min(one for one, _ in extremes), max(other for _, other in extremes)
+    return bool(0 < TINY_DIAGONAL * largest <= smallest)
 
 
 @jit
 def _extremes(indptr, indices, data, first, last):
     """The least diagonal entry of some columns, and their largest one; (0, 0) if there is NaN."""
-    least, largest = np.inf, 0.0
+    smallest, largest = np.inf, 0.0
     for j in range(first, last):
-        own = 0.0
+        diagonal = 0.0
         for p in range(indptr[j], indptr[j + 1]):
             size = np.float64(abs(data[p]))
             if not size < np.inf:
                 return 0.0, 0.0
             largest = max(largest, size)
             if indices[p] == j:
-                own = size
-        least = min(least, own)
-    return least, largest
+                diagonal = size
+        smallest = min(smallest, diagonal)
+    return smallest, largest
 
 
 def tiny_diagonal(A: sp.csc_array) -> NDArray[np.bool_]:
@@ -141,7 +141,7 @@ def columns_without_pivot(
     >>> import numpy as np, scipy.sparse as sp
     >>> A = sp.csc_array([[0.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 0.0]])
     >>> order, fronts = np.arange(3, dtype=np.int32), np.array([0, 1, 3], np.int32)
-    >>> early, alone = stranded(A, tiny_diagonal(A), order, fronts)
+    >>> early, alone = columns_without_pivot(A, tiny_diagonal(A), order, fronts)
     >>> early.tolist(), alone.tolist()
     ([True, False, False], [True, False, False])
     """

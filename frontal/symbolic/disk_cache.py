@@ -25,7 +25,7 @@ from ..numeric.method import Method
 from ..ordering import metis
 from .phase import Begin, StageTimer, SymbolicOptions, SymbolicOutcome, symbolic_phase
 from .preprocess import looks_at_values
-from .serialize import FORMAT, found_in, record
+from .serialize import FORMAT, read_outcome, record
 
 log = logging.getLogger("frontal")
 
@@ -52,13 +52,13 @@ def cached_symbolic_phase(
     clock.start("cache")
     key = _key(matrix, method, choices, machine)
     path = Path(folder) / f"{key}{_ENDING}"
-    found = _read(path, key, matrix)
-    if found is None:
-        found = symbolic_phase(matrix, method, choices, machine, clock, ahead)
+    outcome = _read(path, key, matrix)
+    if outcome is None:
+        outcome = symbolic_phase(matrix, method, choices, machine, clock, ahead)
         clock.start("cache")
-        _keep(path, key, found, limit)
+        _store(path, key, outcome, limit)
     clock.stop()
-    return found
+    return outcome
 
 
 def _limit() -> int:
@@ -79,9 +79,9 @@ def _key(
     """A hash of all that a symbolic phase looks at."""
     values = looks_at_values(matrix, method)
     machines = machine(0.0), machine(np.inf), repr(MACHINES)
-    there = thread_count(), metis.available()  # by which orderings are tried
+    environment = thread_count(), metis.available()  # by which orderings are tried
     chosen = choices.ordering, choices.reuse, choices.pairs
-    about = SOURCES, FORMAT, matrix.n, method.name, machines, there, chosen, values
+    about = SOURCES, FORMAT, matrix.n, method.name, machines, environment, chosen, values
     digest = hashlib.blake2b(repr(about).encode(), digest_size=20)
     arrays = [matrix.indptr, matrix.indices]
     if choices.perm is not None:
@@ -100,15 +100,16 @@ def _read(path: Path, key: str, matrix: Canonical) -> SymbolicOutcome | None:
         with Archive(path) as archive:
             if archive.header.get("kind") != KIND or archive.header.get("key") != key:
                 raise ValueError("it is of another pattern or version")
-            found = found_in(archive)
-        of = found.symbolic
+            outcome = read_outcome(archive)
+        symbolic = outcome.symbolic
         if not (
-            np.array_equal(of.indptr, matrix.indptr) and np.array_equal(of.indices, matrix.indices)
+            np.array_equal(symbolic.indptr, matrix.indptr)
+            and np.array_equal(symbolic.indices, matrix.indices)
         ):
             raise ValueError("it is of another pattern")
         with contextlib.suppress(OSError):  # of another user's file
             os.utime(path)  # used last
-        return found
+        return outcome
     except FileNotFoundError:
         return None
     except (OSError, MemoryError) as error:
@@ -119,21 +120,21 @@ def _read(path: Path, key: str, matrix: Canonical) -> SymbolicOutcome | None:
     return None
 
 
-def _keep(path: Path, key: str, found: SymbolicOutcome, limit: int) -> None:
+def _store(path: Path, key: str, outcome: SymbolicOutcome, limit: int) -> None:
     """Write a file, and remove those used longest ago that it leaves no room for."""
-    header, arrays = record(found)
+    header, arrays = record(outcome)
     if sum(array.nbytes for array in arrays.values()) > limit:
         log.info("the analysis is not kept: it is larger than FRONTAL_ANALYSIS_CACHE_BYTES")
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path, {"kind": KIND, "key": key, **header}, arrays)
-        _make_room(path.parent, limit)
+        _evict_oldest(path.parent, limit)
     except OSError as error:
         log.info("the analysis is not kept: %s", error)
 
 
-def _make_room(folder: Path, limit: int) -> None:
+def _evict_oldest(folder: Path, limit: int) -> None:
     """Remove the files used longest ago, until the others are within the limit."""
     files = []
     for path in folder.iterdir():

@@ -18,7 +18,7 @@ _CONVERGED_BELOW = (
 _ZERO = -(1 << 20)  # an exponent for zero, below all sums of others
 # bits of a double: the fraction, those of infinity, and the fraction of the root of 2
 _FRACTION, _ENDLESS, _ROOT = (1 << 52) - 1, 0x7FF << 52, 0x6A09E667F3BCD
-ONE = np.int64(0x3FF << 52)  # the bits of 1
+ONE_BITS = np.int64(0x3FF << 52)  # the bits of 1
 
 
 def modulus(data: np.ndarray) -> np.ndarray:
@@ -75,7 +75,7 @@ def powers(exponent):
     """Powers of two, whose inverses are numbers too."""
     bits = np.empty(exponent.size, np.int64)
     for i in range(bits.size):
-        bits[i] = ONE + (min(max(np.int64(exponent[i]), -MAX_EXPONENT), MAX_EXPONENT) << 52)
+        bits[i] = ONE_BITS + (min(max(np.int64(exponent[i]), -MAX_EXPONENT), MAX_EXPONENT) << 52)
     return bits.view(np.float64)
 
 
@@ -83,33 +83,33 @@ def powers(exponent):
 def _gains(indptr, indices, size, by_row, by_column):
     """Exponents of the largest entry of each row, and then of each column; 0 for empty ones."""
     n = indptr.size - 1
-    of_row, of_column = np.full(n, _ZERO), np.zeros(n, np.int64)
+    row_gain, column_gain = np.full(n, _ZERO), np.zeros(n, np.int64)
     for j in range(n):
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
             i = np.uint32(indices[p])
-            of_row[i] = max(of_row[i], size[p] + by_row[i] + by_column[j])
+            row_gain[i] = max(row_gain[i], size[p] + by_row[i] + by_column[j])
     for i in range(n):
-        if of_row[i] <= _ZERO // 2:
-            of_row[i] = 0
+        if row_gain[i] <= _ZERO // 2:
+            row_gain[i] = 0
     for j in range(n):
         largest = _ZERO
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
             i = np.uint32(indices[p])
-            largest = max(largest, size[p] + by_row[i] + by_column[j] - of_row[i])
-        of_column[j] = largest if largest > _ZERO // 2 else 0
-    return of_row, of_column
+            largest = max(largest, size[p] + by_row[i] + by_column[j] - row_gain[i])
+        column_gain[j] = largest if largest > _ZERO // 2 else 0
+    return row_gain, column_gain
 
 
 @inner
-def _take_over(row, column):
+def _balance(row, column):
     """Let one side of a scaling have what is too large in the other one."""
     n = row.size
-    largest, least, highest, lowest = row[0], row[0], column[0], column[0]
+    largest, smallest, highest, lowest = row[0], row[0], column[0], column[0]
     for i in range(n):
-        largest, least = max(largest, row[i]), min(least, row[i])
+        largest, smallest = max(largest, row[i]), min(smallest, row[i])
         highest, lowest = max(highest, column[i]), min(lowest, column[i])
-    if max(max(largest, -least), max(highest, -lowest)) > MAX_EXPONENT:
-        shift = (largest + least - highest - lowest) // 4
+    if max(max(largest, -smallest), max(highest, -lowest)) > MAX_EXPONENT:
+        shift = (largest + smallest - highest - lowest) // 4
         for i in range(n):
             row[i], column[i] = row[i] - shift, column[i] + shift
 
@@ -120,11 +120,11 @@ def equal(indptr, indices, bits, by_row, by_column):
     size = np.empty(bits.size, np.int64)
     for p in range(bits.size):
         size[p] = _exponent(bits[p])
-    of_row, of_column = _gains(indptr, indices, size, by_row, by_column)
+    row_gain, column_gain = _gains(indptr, indices, size, by_row, by_column)
     for i in range(by_row.size):
-        by_row[i], by_column[i] = by_row[i] - of_row[i], by_column[i] - of_column[i]
+        by_row[i], by_column[i] = by_row[i] - row_gain[i], by_column[i] - column_gain[i]
     if by_row.size > 0:
-        _take_over(by_row, by_column)
+        _balance(by_row, by_column)
     return powers(by_row), powers(by_column)
 
 

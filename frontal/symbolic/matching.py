@@ -75,26 +75,26 @@ def _cheap_assignment(indptr, indices, cost, u, v, entry, cols):
     for j in range(n):
         if entry[j] >= 0 or indptr[j] == indptr[j + 1]:
             continue
-        least = np.inf
+        min_cost = np.inf
         for p in range(indptr[j], indptr[j + 1]):
-            least = min(least, cost[p] - u[indices[p]])
-        v[j] = least
+            min_cost = min(min_cost, cost[p] - u[indices[p]])
+        v[j] = min_cost
         for p in range(indptr[j], indptr[j + 1]):
             i = indices[p]
-            if cost[p] - u[i] > least:
+            if cost[p] - u[i] > min_cost:
                 continue
-            other = cols[i]
-            if other >= 0:
-                while look[other] < indptr[other + 1]:
-                    q = look[other]
+            rival = cols[i]
+            if rival >= 0:
+                while look[rival] < indptr[rival + 1]:
+                    q = look[rival]
                     k = indices[q]
-                    if cols[k] < 0 and cost[q] - u[k] <= v[other]:
+                    if cols[k] < 0 and cost[q] - u[k] <= v[rival]:
                         break
-                    look[other] += 1
-                if look[other] == indptr[other + 1]:
+                    look[rival] += 1
+                if look[rival] == indptr[rival + 1]:
                     continue
-                entry[other] = look[other]
-                cols[indices[look[other]]] = other
+                entry[rival] = look[rival]
+                cols[indices[look[rival]]] = rival
             entry[j] = p
             cols[i] = j
             break
@@ -147,11 +147,11 @@ def _shortest_path(root, indptr, indices, cost, u, v, cols, dist, came, source, 
     keys, items, stack, pushed = heap
     best, best_row = np.inf, np.int64(-1)
     size = top = n_tree = n_pushed = 0
-    j, here = root, 0.0
+    j, distance = root, 0.0
     while True:
         for p in range(indptr[j], indptr[j + 1]):
             i = indices[p]
-            d = here + max(cost[p] - u[i] - v[j], 0.0)
+            d = distance + max(cost[p] - u[i] - v[j], 0.0)
             if d >= best or d >= dist[i]:
                 continue  # final rows fail here: their distance is at most `here`
             if dist[i] == np.inf:
@@ -162,7 +162,7 @@ def _shortest_path(root, indptr, indices, cost, u, v, cols, dist, came, source, 
             source[i] = j
             if cols[i] < 0:
                 best, best_row = d, np.int64(i)
-            elif d <= here:
+            elif d <= distance:
                 stack[top] = i  # as near as can be: no need of the heap
                 top += 1
             else:
@@ -182,7 +182,7 @@ def _shortest_path(root, indptr, indices, cost, u, v, cols, dist, came, source, 
             return best_row, best, n_tree, n_pushed
         tree[n_tree] = i
         n_tree += 1
-        j, here = np.int64(cols[i]), dist[i]
+        j, distance = np.int64(cols[i]), dist[i]
 
 
 @jit
@@ -199,8 +199,8 @@ def _augment(indptr, indices, cost, u, v, entry, cols, group, row_group):
     tree = np.empty(n, np.int32)
     stack = np.empty(n, np.int32)
     pushed = np.empty(n, np.int32)
-    room = indices.size + 1
-    heap = np.empty(room), np.empty(room, np.int32), stack, pushed
+    capacity = indices.size + 1
+    heap = np.empty(capacity), np.empty(capacity, np.int32), stack, pushed
     failures = 0
     for root in range(n):
         if entry[root] >= 0:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .._typing import Sparse
     from .matching import Matching
 
-SOUND_DIAGONAL = 0.1  # scaled diagonal entries from here on are pivots of their own
+MIN_PIVOT_DIAGONAL = 0.1  # scaled diagonal entries from here on are pivots of their own
 
 
 @jit
@@ -63,7 +63,7 @@ def _break_cycles(rows, diagonal, degree):
             start = 1 if excess > 0.0 else 0
         for k in range(start, start + size - 1, 2):
             a, b = walk[k % size], walk[(k + 1) % size]
-            if min(diagonal[a], diagonal[b]) < SOUND_DIAGONAL:
+            if min(diagonal[a], diagonal[b]) < MIN_PIVOT_DIAGONAL:
                 partner[a], partner[b] = b, a
     return partner
 

@@ -60,8 +60,8 @@ class Symbolic:
     def by_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The pattern by rows: extents, columns ascending, and where each entry is by columns."""
         place = np.arange(self.indices.size, dtype=np.int64)
-        whole = sp.csc_array((place, self.indices, self.indptr), shape=(self.n, self.n)).tocsr()
-        return whole.indptr.astype(np.int64), whole.indices.astype(np.int32), whole.data
+        csr = sp.csc_array((place, self.indices, self.indptr), shape=(self.n, self.n)).tocsr()
+        return csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data
 
     @cached_property
     def largest(self) -> tuple[int, int]:
@@ -139,8 +139,8 @@ def symbolic_phase(
     matched = Preprocessing(None, np.arange(matrix.n, dtype=np.int32))
     if method.scaling:
         clock.start("matching")
-        given = choices.ordering == "given"  # is not to be changed: LU moves rows instead
-        matched = match_rows(matrix, method, "none" if given else choices.pairs)
+        fixed_order = choices.ordering == "given"  # is not to be changed: LU moves rows instead
+        matched = match_rows(matrix, method, "none" if fixed_order else choices.pairs)
     clock.start("graph")
     graph = _graph(matrix, matched)
     chosen, fronts = _fronts(graph, matched.partner, method, choices, machine, clock)
@@ -192,7 +192,7 @@ def _fronts(
     options = {"reuse": choices.reuse, "perm": choices.perm, **pace_of(likely, work)}
     chosen = order_matched(graph, partner, choices.ordering, **options)
     clock.start("symbolic")
-    perm, iperm, parent, count = chosen.tree or EliminationTree.of(graph, chosen.perm)
+    perm, iperm, parent, count = chosen.tree or EliminationTree.from_graph(graph, chosen.perm)
     first = supernodes.fundamental_supernodes(parent, count)
     tie = tied_columns(perm, iperm, partner)
     name = machine(work * chosen.cost.flops)

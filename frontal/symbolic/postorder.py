@@ -78,20 +78,20 @@ def _sort_by_need(children, block, peak, spare):
     """Merge sort: largest need first, stable; NumPy's takes seconds to compile."""
     size, width = children.size, 1
     while width < size:
-        for left in range(0, size, 2 * width):
-            middle, right = min(left + width, size), min(left + 2 * width, size)
-            one, other = left, middle
-            for at in range(left, right):
-                first = other == right
-                if not first and one < middle:
-                    a, b = children[one], children[other]
+        for begin in range(0, size, 2 * width):
+            middle, end = min(begin + width, size), min(begin + 2 * width, size)
+            i, j = begin, middle
+            for at in range(begin, end):
+                first = j == end
+                if not first and i < middle:
+                    a, b = children[i], children[j]
                     first = block[a] - peak[a] <= block[b] - peak[b]
                 if first:
-                    spare[at] = children[one]
-                    one += 1
+                    spare[at] = children[i]
+                    i += 1
                 else:
-                    spare[at] = children[other]
-                    other += 1
+                    spare[at] = children[j]
+                    j += 1
         for at in range(size):
             children[at] = spare[at]
         width *= 2
@@ -171,7 +171,7 @@ def _numbered_fronts(into, above, columns, updates):
 
 
 @inner
-def _put(first, perm, free, new_perm, new_iperm, s, f):
+def _place_columns(first, perm, free, new_perm, new_iperm, s, f):
     """Put the columns of a supernode where their front's next ones come."""
     k = free[f]
     for j in range(first[s], first[s + 1]):
@@ -190,21 +190,21 @@ def _place(first, perm, front, top, cut, free, new_perm, new_iperm, begin, end, 
             waiting[late] = s
             late += 1
         else:
-            _put(first, perm, free, new_perm, new_iperm, s, f)
+            _place_columns(first, perm, free, new_perm, new_iperm, s, f)
     return late
 
 
 @jit
-def _place_part(first, perm, front, top, cut, free, new_perm, new_iperm, begin, end):
+def _place_range(first, perm, front, top, cut, free, new_perm, new_iperm, begin, end):
     waiting = np.empty(end - begin, np.int32)
-    given = first, perm, front, top, cut, free, new_perm, new_iperm, begin, end
-    return waiting[: _place(*given, waiting)].copy()
+    args = first, perm, front, top, cut, free, new_perm, new_iperm, begin, end
+    return waiting[: _place(*args, waiting)].copy()
 
 
 @jit
 def _place_rest(first, perm, front, free, new_perm, new_iperm, waiting):
     for s in waiting:
-        _put(first, perm, free, new_perm, new_iperm, s, front[s])
+        _place_columns(first, perm, free, new_perm, new_iperm, s, front[s])
 
 
 @brief
@@ -217,7 +217,7 @@ def _arrange(first, into, above, columns, updates, cut, perm):
     return new_perm, new_iperm, start, parent, sizes
 
 
-def arrange_fronts(first: np.ndarray, found: Merged, perm: np.ndarray) -> FrontOrder:
+def arrange_fronts(first: np.ndarray, merged: Merged, perm: np.ndarray) -> FrontOrder:
     """Final elimination order after amalgamation.
 
     Parameters
@@ -229,12 +229,12 @@ def arrange_fronts(first: np.ndarray, found: Merged, perm: np.ndarray) -> FrontO
         ``perm[k]`` is the node eliminated k-th before.
     """
     if is_short(first):
-        return FrontOrder(*_arrange(first, *found, perm))
-    front, top, start, parent, updates = _numbered_fronts(*found[:4])
+        return FrontOrder(*_arrange(first, *merged, perm))
+    front, top, start, parent, updates = _numbered_fronts(*merged[:4])
     new_perm, new_iperm = np.empty((2, perm.size), np.int32)
     to = start[:-1].copy(), new_perm, new_iperm
-    given = first, perm, front, top, found.cut, *to
-    waiting = parallel_for(lambda *part: _place_part(*given, *part), first)
+    args = first, perm, front, top, merged.cut, *to
+    waiting = parallel_for(lambda *bounds: _place_range(*args, *bounds), first)
     if any(part.size for part in waiting):
         _place_rest(first, perm, front, *to, np.concatenate(waiting))
     return FrontOrder(new_perm, new_iperm, start, parent, updates)

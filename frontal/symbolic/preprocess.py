@@ -128,9 +128,9 @@ def looks_at_values(matrix: Canonical, method: Method) -> bool:
 
 def _diagonal(matrix: Canonical, method: Method) -> tuple[np.ndarray, float]:
     """Columns with tiny diagonal entries, and how symmetric the pattern is."""
-    of = matrix.indptr, matrix.indices
+    pattern = matrix.indptr, matrix.indices
     symmetric = method.one_triangle or matrix.hermitian
-    return tiny_entries(*of, matrix.data), 1.0 if symmetric else mirrored_share(*of)
+    return tiny_entries(*pattern, matrix.data), 1.0 if symmetric else mirrored_share(*pattern)
 
 
 def _matching(A: sp.csc_array) -> Matching:
@@ -175,7 +175,7 @@ def order_matched(
     chosen = order(adjacency(merged), method, **options)
     rank = inverse(chosen.perm)
     perm = np.argsort(rank[group], kind="stable").astype(np.int32)
-    tree = EliminationTree.of(graph, perm)
+    tree = EliminationTree.from_graph(graph, perm)
     return replace(chosen, perm=perm, cost=tree.cost(), tree=tree)
 
 

@@ -22,8 +22,8 @@ def relative_pivots(
 ) -> np.ndarray:
     """Pivots over the size of what they came from: diag(A) for Cholesky, 1 for a scaled matrix."""
     if scaling is None:
-        own = diagonal_of(matrix.indptr, matrix.indices, matrix.data)
-        return _squares_over(diagonal, own, symbolic.perm)
+        original = diagonal_of(matrix.indptr, matrix.indices, matrix.data)
+        return _squares_over(diagonal, original, symbolic.perm)
     if not coupling.size:
         return _over_largest(diagonal)
     pivots = np.abs(diagonal)
@@ -31,17 +31,17 @@ def relative_pivots(
     if j.size:  # of order 2: about the smaller one of its singular values
         b, d0, d1 = coupling[j], diagonal[j], diagonal[j + 1]
         largest = np.maximum(np.abs(b), np.maximum(pivots[j], pivots[j + 1]))
-        other = np.conj(b) if symbolic.method.adjoint else b
-        pivots[j] = pivots[j + 1] = np.abs(d0 / largest * d1 - b / largest * other)
+        mirrored = np.conj(b) if symbolic.method.adjoint else b
+        pivots[j] = pivots[j + 1] = np.abs(d0 / largest * d1 - b / largest * mirrored)
     return pivots / pivots.max(initial=np.finfo(pivots.dtype).tiny)
 
 
 @brief
-def _squares_over(diagonal, own, perm):
+def _squares_over(diagonal, original, perm):
     """Squares of the moduli of L's diagonal over those of A's."""
     out = np.abs(diagonal)
     for j in range(out.size):
-        out[j] = out[j] * out[j] / np.abs(own[perm[j]])
+        out[j] = out[j] * out[j] / np.abs(original[perm[j]])
     return out
 
 

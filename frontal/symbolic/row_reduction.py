@@ -17,15 +17,15 @@ TURNS = 8  # in which free columns bid, each once
 def _two_cheapest(indptr, indices, cost, u, j):
     """The least and the second least of a column's costs, less u, and where they are; or -1."""
     first = second = np.inf
-    place = other = np.int64(-1)
+    place = second_place = np.int64(-1)
     for p in range(indptr[j], indptr[j + 1]):
         reduced = cost[p] - u[indices[p]]
         if reduced < first:
-            second, other = first, place
+            second, second_place = first, place
             first, place = reduced, p
         elif reduced < second:
-            second, other = reduced, p
-    return first, place, second, other
+            second, second_place = reduced, p
+    return first, place, second, second_place
 
 
 @jit
@@ -37,27 +37,27 @@ def augmenting_row_reduction(indptr, indices, cost, u, v, entry, cols):
     """
     free = np.flatnonzero(entry < 0)
     for _ in range(TURNS):
-        left = 0
+        count = 0
         for j in free:
-            first, place, second, other = _two_cheapest(indptr, indices, cost, u, j)
-            if other < 0:
-                free[left] = j
-                left += 1
+            first, place, second, second_place = _two_cheapest(indptr, indices, cost, u, j)
+            if second_place < 0:
+                free[count] = j
+                count += 1
                 continue
             if first == second and cols[indices[place]] >= 0:
-                place = other
+                place = second_place
             i = indices[place]
             owner = cols[i]
             if first == second and owner >= 0:
                 v[j] = first
-                free[left] = j
-                left += 1
+                free[count] = j
+                count += 1
                 continue
             u[i] -= second - first
             v[j] = cost[place] - u[i]
             entry[j], cols[i] = place, j
             if owner >= 0:
                 entry[owner] = -1
-                free[left] = owner
-                left += 1
-        free = free[:left]
+                free[count] = owner
+                count += 1
+        free = free[:count]

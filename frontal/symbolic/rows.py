@@ -79,12 +79,16 @@ def front_rows(
         return _front_rows(indptr, indices, perm, iperm, start, parent, updates)
     at = np.empty(perm.size, np.int32)
     pointer, rows, relative, front = _begin(start, parent, updates)
-    of = _FrontRows(indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front)
-    parallel_for(lambda *part: _name_part(perm, start, at, *part), pointer + start)
+    state = _FrontRows(
+        indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front
+    )
+    parallel_for(lambda *bounds: _name_range(perm, start, at, *bounds), pointer + start)
     around = indices.size // max(perm.size, 1)  # neighbours of a column, which are looked at, too
-    rest = parallel_for(lambda *part: _find_rows(of, *part), pointer + start * np.int64(1 + around))
+    rest = parallel_for(
+        lambda *bounds: _find_rows(state, *bounds), pointer + start * np.int64(1 + around)
+    )
     if any(part.size for part in rest):
-        _find_rest(of, np.concatenate(rest))
+        _find_rest(state, np.concatenate(rest))
     return pointer, rows, relative
 
 
@@ -93,10 +97,12 @@ def _front_rows(indptr, indices, perm, iperm, start, parent, updates):
     """As `front_rows`, at once."""
     at, fronts = np.empty(perm.size, np.int32), parent.size
     pointer, rows, relative, front = _begun(start, parent, updates)
-    of = _FrontRows(indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front)
+    state = _FrontRows(
+        indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front
+    )
     _name(perm, start, at, 0, fronts)
     none = np.empty(0, np.int32)
-    _find(of, 0, fronts, none, none, none)
+    _find(state, 0, fronts, none, none, none)
     return pointer, rows, relative
 
 
@@ -137,7 +143,7 @@ def _name(perm, start, at, first, last):
 
 
 @jit
-def _name_part(perm, start, at, first, last):
+def _name_range(perm, start, at, first, last):
     _name(perm, start, at, first, last)
 
 
@@ -180,34 +186,34 @@ def _by_row(row, front, child, low, high):
 
 
 @inner
-def _neighbours(of, s):
+def _neighbours(state, s):
     """How many the columns of a front have."""
     count = np.int64(0)
-    for j in range(of.start[s], of.start[s + 1]):
-        count += of.indptr[of.perm[j] + 1] - of.indptr[of.perm[j]]
+    for j in range(state.start[s], state.start[s + 1]):
+        count += state.indptr[state.perm[j] + 1] - state.indptr[state.perm[j]]
     return count
 
 
 @inner
-def _stay_inside(of, first, last):
+def _stay_inside(state, first, last):
     """Let walks end before fronts that are not of a part; returns the neighbours of its columns."""
-    room = np.int64(0)
+    total = np.int64(0)
     for s in range(first, last):
-        above = of.parent[s]
-        if above >= last or of.front[above].low < first:
-            of.front[s].up = NONE
-        room += _neighbours(of, s)
-    return room
+        above = state.parent[s]
+        if above >= last or state.front[above].low < first:
+            state.front[s].up = NONE
+        total += _neighbours(state, s)
+    return total
 
 
 @inner
-def _find(of, first, last, row, own, rest):
+def _find(state, first, last, row, owner, rest):
     """Find the rows up to the end of a part of fronts from `first` on whose subtrees begin there.
 
     Later rows, with the front of a neighbour in `own`, and all other fronts are told, and how many
     they are.
     """
-    indptr, indices, perm, iperm, at, start, _, _, rows, relative, front = of
+    indptr, indices, perm, iperm, at, start, _, _, rows, relative, front = state
     pairs = others = 0
     for s in range(first, last):
         inside = front[s].low >= first
@@ -223,48 +229,52 @@ def _find(of, first, last, row, own, rest):
                     if t >= first and front[t].last != i and front[t].low >= first:
                         _climb(front, rows, relative, i, t, NONE)
                 elif t >= last and inside:
-                    row[pairs], own[pairs] = iperm[indices[p]], s
+                    row[pairs], owner[pairs] = iperm[indices[p]], s
                     pairs += 1
     return pairs, others
 
 
 @jit
-def _find_rows(of, first, last):
+def _find_rows(state, first, last):
     """Find the rows of fronts from `first` on whose subtrees begin there; returns all others."""
     # No page of what is not needed is ever touched.
-    row, own = np.empty((2, _stay_inside(of, first, last)), np.int32)
+    row, owner = np.empty((2, _stay_inside(state, first, last)), np.int32)
     rest = np.empty(last - first, np.int32)
-    pairs, others = _find(of, first, last, row, own, rest)
+    pairs, others = _find(state, first, last, row, owner, rest)
     if pairs > 0:
-        low, end, none = of.start[last], of.perm.size, np.empty(0, np.int64)
-        begin, fronts, _ = _by_row(row[:pairs], own[:pairs], none, low, end)
+        low, end, none = state.start[last], state.perm.size, np.empty(0, np.int64)
+        begin, fronts, _ = _by_row(row[:pairs], owner[:pairs], none, low, end)
         for i in range(low, end):
             for k in range(begin[i - low], begin[i - low + 1]):
-                _climb(of.front, of.rows, of.relative, i, fronts[k], NONE)
+                _climb(state.front, state.rows, state.relative, i, fronts[k], NONE)
     return rest[:others].copy()
 
 
 @allocating
-def _left(of, rest):
+def _remaining_pairs(state, rest):
     """Rows that fronts have of their own columns, and of children with theirs: where it is there.
 
     The places of children's rows in the pivot columns of their parents are told at once.
     """
-    indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front = of
-    late, room = np.zeros(parent.size, np.bool_), np.int64(0)
+    indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front = state
+    late, capacity = np.zeros(parent.size, np.bool_), np.int64(0)
     for s in rest:
         late[s], front[s].up = True, parent[s]
-        room += _neighbours(of, s)
+        capacity += _neighbours(state, s)
     for s in range(parent.size):
         if not late[s] and parent[s] >= 0 and late[parent[s]]:
-            room += pointer[s + 1] - pointer[s]
-    row, own, child = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64)
+            capacity += pointer[s + 1] - pointer[s]
+    row, owner, child = (
+        np.empty(capacity, np.int32),
+        np.empty(capacity, np.int32),
+        np.empty(capacity, np.int64),
+    )
     pairs = 0
     for s in rest:
         for j in range(start[s], start[s + 1]):
             for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
                 if at[indices[p]] > s:
-                    row[pairs], own[pairs], child[pairs] = iperm[indices[p]], s, NONE
+                    row[pairs], owner[pairs], child[pairs] = iperm[indices[p]], s, NONE
                     pairs += 1
     for s in range(parent.size):
         t = parent[s]
@@ -274,18 +284,18 @@ def _left(of, rest):
             if rows[q] < start[t + 1]:
                 relative[q] = rows[q] - start[t]
             else:
-                row[pairs], own[pairs], child[pairs] = rows[q], t, q
+                row[pairs], owner[pairs], child[pairs] = rows[q], t, q
                 pairs += 1
-    return row[:pairs], own[:pairs], child[:pairs]
+    return row[:pairs], owner[:pairs], child[:pairs]
 
 
 @jit
-def _find_rest(of, rest):
+def _find_rest(state, rest):
     """Find the rows of fronts whose children, of other parts, have theirs."""
-    front, n = of.front, of.perm.size
-    begin, fronts, children = _by_row(*_left(of, rest), 0, n)
+    front, n = state.front, state.perm.size
+    begin, fronts, children = _by_row(*_remaining_pairs(state, rest), 0, n)
     for i in range(n):
         if begin[i] < begin[i + 1]:
-            front[of.at[of.perm[i]]].last = i
+            front[state.at[state.perm[i]]].last = i
         for k in range(begin[i], begin[i + 1]):
-            _climb(front, of.rows, of.relative, i, fronts[k], children[k])
+            _climb(front, state.rows, state.relative, i, fronts[k], children[k])

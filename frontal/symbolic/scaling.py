@@ -15,7 +15,7 @@ import numpy as np
 from ..compile.jit import brief, jit
 from .equilibrate import (
     MAX_EXPONENT,
-    ONE,
+    ONE_BITS,
     equal,
     equal_rows,
     equilibrate,
@@ -93,14 +93,14 @@ def scaling_of(matrix: Canonical, wanted: ScalingRequest, symmetric: bool) -> Sc
         with np.errstate(over="ignore", under="ignore"):
             diagonal = modulus(matrix.A.diagonal()) * scaling.row * scaling.column
         if wants_matching(diagonal.min(initial=1.0), matrix.dtype):
-            found = maximum_product_matching(matrix.A)
-            return _equilibrated(matrix, symmetric, found)[0]
+            matching = maximum_product_matching(matrix.A)
+            return _equilibrated(matrix, symmetric, matching)[0]
     return scaling
 
 
-def wants_matching(least: float, dtype: np.dtype) -> bool:
+def wants_matching(smallest: float, dtype: np.dtype) -> bool:
     """Whether the least entry of a diagonal is too small for an uneven scaling."""
-    return bool(least < np.sqrt(np.finfo(dtype).eps))
+    return bool(smallest < np.sqrt(np.finfo(dtype).eps))
 
 
 def equilibrated(matrix: Canonical, symmetric: bool) -> Equilibrated:
@@ -117,12 +117,12 @@ def _equilibrated(
     matrix: Canonical, symmetric: bool, matching: Matching | None
 ) -> tuple[Scaling, np.ndarray]:
     """Such a scaling, from that of a matching on where there is one, and moduli."""
-    of = matrix.indptr, matrix.indices
+    pattern = matrix.indptr, matrix.indices
     size = modulus(matrix.data)
     begin = (matching.row_scale, matching.col_scale) if matching else (None, None)
     if not symmetric:
-        return Scaling(*equilibrate(*of, size, *begin)), size
-    both = equilibrate_symmetric(*of, size, *begin)
+        return Scaling(*equilibrate(*pattern, size, *begin)), size
+    both = equilibrate_symmetric(*pattern, size, *begin)
     return Scaling(both, both), size
 
 
@@ -160,12 +160,12 @@ def _multiply(indptr, indices, data, row, column, out):
 @brief
 def extreme(row, column):
     """Whether the product of a row's and a column's factor may be no double precision number."""
-    largest = least = highest = lowest = ONE
+    largest = smallest = highest = lowest = ONE_BITS
     for x in row.view(np.int64):  # bits of positive numbers are ordered as these are
-        largest, least = max(largest, x), min(least, x)
+        largest, smallest = max(largest, x), min(smallest, x)
     for x in column.view(np.int64):
         highest, lowest = max(highest, x), min(lowest, x)
-    ends = np.array([least, lowest, largest, highest]).view(np.float64)
+    ends = np.array([smallest, lowest, largest, highest]).view(np.float64)
     return ends[0] * ends[1] < 2.0**-MAX_EXPONENT or ends[2] * ends[3] > 2.0**MAX_EXPONENT
 
 
@@ -179,7 +179,7 @@ def shifted(M: np.ndarray, exponent: np.ndarray) -> np.ndarray:
 
 
 @jit
-def scale_values(indptr, indices, data, row, column, alike, out):
+def scale_values(indptr, indices, data, row, column, symmetric, out):
     """As `equilibrated` and `scaled`, for compiled loops over matrices of one pattern.
 
     Parameters
@@ -201,14 +201,14 @@ def scale_values(indptr, indices, data, row, column, alike, out):
     size = np.empty(data.size)
     for p in range(data.size):
         size[p] = larger_part(data[p])
-    if alike:
+    if symmetric:
         scale = 0.5 * (np.log2(row) + np.log2(column))
         equal_rows(indptr, indices, logarithms(size.view(np.int64)), scale)
         row[:] = powers(np.rint(scale))
         column[:] = row
     else:
-        of = exponents(row), exponents(column)
-        by_row, by_column = equal(indptr, indices, size.view(np.int64), *of)
+        initial = exponents(row), exponents(column)
+        by_row, by_column = equal(indptr, indices, size.view(np.int64), *initial)
         row[:], column[:] = by_row, by_column
     if extreme(row, column):
         return False

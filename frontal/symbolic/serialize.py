@@ -24,33 +24,39 @@ from .plan import make_plan
 from .validate import FrontArrays, check_entries, check_fronts, check_pattern, check_permutation
 
 METHODS = {method.name: method for method in (CHOLESKY, LU, LDLT, LDLH)}
-FORMAT = 1  # of what `found_in` and `frontal.factor.analysis_file` read
+FORMAT = 1  # of what `read_outcome` and `frontal.factor.analysis_file` read
 _MAX_COLUMNS = 2**31 - 1  # columns
 
 Test = Callable[[object], bool]
 
 
-def one_of(*values: object) -> Test:
+def is_any_of(*values: object) -> Test:
     """Whether a value of a header is one of these."""
     return lambda x: any(type(x) is type(value) and x == value for value in values)
 
 
-def whole(x: object) -> bool:
+def is_count(x: object) -> bool:
     """Whether a value of a header is a whole number from 0 on."""
     return isinstance(x, int) and not isinstance(x, bool) and x >= 0
 
 
-def number(x: object) -> bool:
+def is_nonnegative(x: object) -> bool:
     """Whether a value of a header is a number from 0 on; infinity is one."""
     return isinstance(x, int | float) and not isinstance(x, bool) and 0 <= x <= inf
 
 
 def _is_order(x: object) -> bool:
-    return isinstance(x, int) and whole(x) and x <= _MAX_COLUMNS
+    return isinstance(x, int) and is_count(x) and x <= _MAX_COLUMNS
 
 
 def _is_cost(x: object) -> bool:
-    return isinstance(x, list) and len(x) == 3 and whole(x[0]) and number(x[1]) and whole(x[2])
+    return (
+        isinstance(x, list)
+        and len(x) == 3
+        and is_count(x[0])
+        and is_nonnegative(x[1])
+        and is_count(x[2])
+    )
 
 
 def _is_tried(x: object) -> bool:
@@ -59,12 +65,12 @@ def _is_tried(x: object) -> bool:
 
 _HEADER: dict[str, Test] = {
     "n": _is_order,
-    "method": one_of(*METHODS),
-    "paired": one_of(True, False),
-    "tiny": whole,
-    "matched": one_of(True, False),
-    "ordering": one_of(*ORDERINGS),
-    "ordering_seconds": number,
+    "method": is_any_of(*METHODS),
+    "paired": is_any_of(True, False),
+    "tiny": is_count,
+    "matched": is_any_of(True, False),
+    "ordering": is_any_of(*ORDERINGS),
+    "ordering_seconds": is_nonnegative,
     "cost": _is_cost,
     "tried": _is_tried,
 }
@@ -91,21 +97,21 @@ def check_header(header: Header, tests: Mapping[str, Test]) -> None:
     ------
     ValueError
     """
-    for name, sound in tests.items():
+    for name, test in tests.items():
         if name not in header:
             raise ValueError(f"its header has no {name!r}")
-        if not sound(header[name]):
+        if not test(header[name]):
             raise ValueError(f"its header has {name!r}: {str(header[name])[:80]}")
 
 
-def record(found: SymbolicOutcome) -> tuple[Header, dict[str, np.ndarray]]:
+def record(outcome: SymbolicOutcome) -> tuple[Header, dict[str, np.ndarray]]:
     """Header and arrays of a file for the outcome of a symbolic phase."""
-    symbolic, ordering, matching = found.symbolic, found.ordering, found.matching
+    symbolic, ordering, matching = outcome.symbolic, outcome.ordering, outcome.matching
     header: Header = {
         "n": symbolic.n,
         "method": symbolic.method.name,
-        "paired": found.paired,
-        "tiny": found.tiny,
+        "paired": outcome.paired,
+        "tiny": outcome.tiny,
         "matched": matching is not None,
         "ordering": ordering.method,
         "ordering_seconds": ordering.seconds,
@@ -128,7 +134,7 @@ def record_fronts(symbolic: Symbolic, prefix: str = "") -> dict[str, np.ndarray]
     return {prefix + name: array for name, array in arrays.items()}
 
 
-def found_in(archive: Archive) -> SymbolicOutcome:
+def read_outcome(archive: Archive) -> SymbolicOutcome:
     """The outcome of a symbolic phase from a file.
 
     Raises
@@ -147,11 +153,11 @@ def found_in(archive: Archive) -> SymbolicOutcome:
     costs = Cost(*header["cost"]), header["ordering_seconds"], tried
     ordering = Ordering(order, header["ordering"], *costs)
     matching = _matching(archive, n) if header["matched"] else None
-    symbolic = fronts_in(archive, n, method, pattern)
+    symbolic = read_fronts(archive, n, method, pattern)
     return SymbolicOutcome(symbolic, ordering, matching, header["paired"], header["tiny"])
 
 
-def fronts_in(
+def read_fronts(
     archive: Archive,
     n: int,
     method: Method,

@@ -8,12 +8,12 @@ from ..compile.jit import jit
 
 
 @jit
-def _cut_tree(parent, flops, parts):
+def _cut_tree(parent, flops, shares):
     """Weight and first front of each front's subtree, and the fronts heavier than a share."""
     fronts = parent.size
     weight = flops.copy()
     low = np.empty(fronts, np.int32)
-    whole = 0.0
+    total = 0.0
     for s in range(fronts):
         low[s] = s
     for s in range(fronts):
@@ -22,16 +22,16 @@ def _cut_tree(parent, flops, parts):
             weight[p] += weight[s]
             low[p] = min(low[p], low[s])
         else:
-            whole += weight[s]
+            total += weight[s]
     is_top = np.zeros(fronts, np.bool_)
     for s in range(fronts - 1, -1, -1):
         if parent[s] < 0 or is_top[parent[s]]:
-            is_top[s] = weight[s] > whole / parts and low[s] < s
+            is_top[s] = weight[s] > total / shares and low[s] < s
     return weight, low, is_top
 
 
 def split_subtrees(
-    parent: np.ndarray, flops: np.ndarray, parts: int
+    parent: np.ndarray, flops: np.ndarray, shares: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cut the assembly tree into subtrees for threads.
 
@@ -44,7 +44,7 @@ def split_subtrees(
     top : int32 array
         The fronts above all subtrees, in postorder.
     """
-    weight, low, is_top = _cut_tree(parent, flops, parts)
+    weight, low, is_top = _cut_tree(parent, flops, shares)
     under_top = np.append(is_top, True)[parent]  # parent -1 picks the appended entry
     root = np.nonzero(~is_top & under_top)[0]
     root = root[np.argsort(-weight[root], kind="stable")]

@@ -104,14 +104,14 @@ def amalgamate(
     owner, size = np.empty(parent.size, np.int32), first.size - 1
     into, above, columns, updates = np.empty((4, size), np.int32)
     seconds, cut = np.empty(size), np.zeros(size, np.bool_)
-    parallel_for(lambda begin, end: _own_part(first, owner, begin, end), first)
-    of = first, parent, count, owner, into, above, columns, updates, seconds, model
-    for beyond in parallel_for(lambda begin, end: _begin_part(*of, begin, end), first):
+    parallel_for(lambda begin, end: _set_owners_range(first, owner, begin, end), first)
+    begin_args = first, parent, count, owner, into, above, columns, updates, seconds, model
+    for beyond in parallel_for(lambda begin, end: _begin_range(*begin_args, begin, end), first):
         cut[beyond] = True
-    found = first, tie, into, above, columns, updates, cut, seconds, model
-    waiting = parallel_for(lambda begin, end: _settle_part(*found, begin, end), first)
+    settle_args = first, tie, into, above, columns, updates, cut, seconds, model
+    waiting = parallel_for(lambda begin, end: _settle_range(*settle_args, begin, end), first)
     if any(part.size for part in waiting):
-        _settle_rest(*found, np.concatenate(waiting))
+        _settle_rest(*settle_args, np.concatenate(waiting))
     return Merged(into, above, columns, updates, cut)
 
 
@@ -123,15 +123,15 @@ def _amalgamate(first, parent, count, tie, model):
     into, above = np.empty(size, np.int32), np.empty(size, np.int32)
     columns, updates = np.empty(size, np.int32), np.empty(size, np.int32)
     seconds, cut = np.empty(size), np.zeros(size, np.bool_)
-    _own(first, owner, 0, size)
-    given = first, parent, count, owner, into, above, columns, updates, seconds, model
-    _begin(*given, 0, size, none)
+    _set_owners(first, owner, 0, size)
+    args = first, parent, count, owner, into, above, columns, updates, seconds, model
+    _begin(*args, 0, size, none)
     _settle(first, tie, into, above, columns, updates, cut, seconds, model, 0, size, none)
     return into, above, columns, updates, cut
 
 
 @inner
-def _own(first, owner, begin, end):
+def _set_owners(first, owner, begin, end):
     """Tell columns which supernode is theirs."""
     for s in range(begin, end):
         for j in range(first[s], first[s + 1]):
@@ -139,8 +139,8 @@ def _own(first, owner, begin, end):
 
 
 @jit
-def _own_part(first, owner, begin, end):
-    _own(first, owner, begin, end)
+def _set_owners_range(first, owner, begin, end):
+    _set_owners(first, owner, begin, end)
 
 
 @inner
@@ -164,12 +164,12 @@ def _begin(
 
 
 @jit
-def _begin_part(
+def _begin_range(
     first, parent, count, owner, into, above, columns, updates, seconds, model, begin, end
 ):
     beyond = np.empty(end - begin, np.int32)
-    given = first, parent, count, owner, into, above, columns, updates, seconds, model, begin, end
-    return beyond[: _begin(*given, beyond)].copy()
+    args = first, parent, count, owner, into, above, columns, updates, seconds, model, begin, end
+    return beyond[: _begin(*args, beyond)].copy()
 
 
 @inner
@@ -206,10 +206,10 @@ def _settle(
 
 
 @jit
-def _settle_part(first, tie, into, above, columns, updates, cut, seconds, model, begin, end):
+def _settle_range(first, tie, into, above, columns, updates, cut, seconds, model, begin, end):
     waiting = np.empty(end - begin, np.int32)
-    given = first, tie, into, above, columns, updates, cut, seconds, model, begin, end
-    return waiting[: _settle(*given, waiting)].copy()
+    args = first, tie, into, above, columns, updates, cut, seconds, model, begin, end
+    return waiting[: _settle(*args, waiting)].copy()
 
 
 @jit

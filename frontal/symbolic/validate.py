@@ -57,12 +57,12 @@ def check_fronts(n: int, fronts: FrontArrays) -> None:
     _check_pointers("pointer", pointer, count, rows.size)
     _check_lists("rows", pointer, rows, start[1:], n)
     _refuse("rows", "has some of a root, front", (parent < 0) & (pointer[1:] > pointer[:-1]))
-    for name, what, found in (
+    for name, what, front in (
         ("parent", "is in no postorder, at front", _out_of_postorder(parent)),
         ("rows", "has some that the parent has not, of front", _without_row(*fronts)),
     ):
-        if found >= 0:
-            raise ValueError(f"{name} {what} {found}")
+        if front >= 0:
+            raise ValueError(f"{name} {what} {front}")
 
 
 def check_entries(
@@ -84,8 +84,8 @@ def check_entries(
     ------
     ValueError
     """
-    of = fronts.start, fronts.pointer, fronts.rows
-    column = _without_entry(*pattern, perm, row_rank, one_triangle, *of)
+    arrays = fronts.start, fronts.pointer, fronts.rows
+    column = _without_entry(*pattern, perm, row_rank, one_triangle, *arrays)
     if column >= 0:
         raise ValueError(f"the fronts have no place for an entry of column {column}")
 
@@ -110,7 +110,7 @@ def _check_pointers(name: str, pointer: np.ndarray, count: int, end: int) -> Non
 
 
 def _check_lists(
-    name: str, pointer: np.ndarray, values: np.ndarray, least: np.ndarray, end: int
+    name: str, pointer: np.ndarray, values: np.ndarray, smallest: np.ndarray, end: int
 ) -> None:
     """Ascending lists, each from its least value on, and below `end`."""
     if not values.size:
@@ -120,7 +120,7 @@ def _check_lists(
     falls[1:] = values[1:] <= values[:-1]
     filled = pointer[1:] > pointer[:-1]
     first = pointer[:-1][filled]
-    falls[first] = values[first] < least[filled]
+    falls[first] = values[first] < smallest[filled]
     _refuse(name, "is not ascending at", falls)
 
 

@@ -161,7 +161,7 @@ def test_a_team_solves_as_a_warp_does(device, kind, monkeypatch):
     values, rng = values_of(A, 3), np.random.default_rng(3)
     b = rng.standard_normal((3, 121, 3))
     monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees.MIN_SYSTEMS", 0)
-    monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees._FRONTS", 1)
+    monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees._MIN_WARP_FRONTS", 1)
     one = None
     for team in (1, 2) if kind == "symmetric" else (1, 3):
         monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees._TEAMS", (team,))
@@ -276,14 +276,14 @@ def test_errors_of_sweeps_are_those_of_trees(device, monkeypatch):
     (X, B, zero), found = (device.upload(V).T for V in (x, b, 0 * b)), []
     for least in (0, 1 << 20):
         monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees.MIN_SYSTEMS", least)
-        of = _ForestSystem(part.factor, part._solving, "N", np.dtype(float), None)
+        of = _ForestSystem(part.factor, part._solver, "N", np.dtype(float), None)
         found.append(device.download(of.solved(zero, X, B).sizes))
     trees, sweeps = found
     np.testing.assert_allclose(trees[:, :4], sweeps[:, :4], rtol=1e-9)
     assert (trees[:, 4] > 0.1).all()  # componentwise errors, which are no less
     for s, one in enumerate(values):
         M, part = matrix(A, one), slice(49 * s, 49 * (s + 1))
-        host = HostSystem.of(M, float(abs(M).sum(axis=1).max()), lambda R: R)
+        host = HostSystem.from_matrix(M, float(abs(M).sum(axis=1).max()), lambda R: R)
         wanted = host.measure(x[:, part].T, b[:, part].T)[1].rowwise
         np.testing.assert_allclose(sweeps[:, 4, s], wanted, rtol=1e-9)
         assert (wanted < 1e-3).all()
@@ -325,7 +325,7 @@ def test_nothing_of_sound_systems_comes_to_the_host(device, kind, monkeypatch):
     X = engine_of(factors).solve("N", b[:, None], np.arange(5)).X
     part = engine_of(factors)._parts[0]
     for trans, axis in (("N", 1), ("T", 0)):
-        norms = device.download(part._solving.norms(part.factor, trans))
+        norms = device.download(part._solver.norms(part.factor, trans))
         wanted = [abs(matrix(A, 3 * one)).sum(axis=axis).max() for one in values]
         np.testing.assert_allclose(norms, wanted, rtol=1e-14)
     x = device.download(X)[:, 0]

@@ -94,5 +94,5 @@ def test_peers_solve(peer, name):
     b = A @ np.ones(A.shape[0], A.dtype)
     solver = peers.PEERS[peer].make(A, b, kind)
     solver.first()
-    solver.again()
+    solver.refactorize()
     assert peers.backward_error(A, solver.solve(), b) < 1e-14

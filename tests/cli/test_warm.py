@@ -23,7 +23,7 @@ import frontal
 from frontal import problems
 from frontal.cli import warm
 from frontal.ordering.components import Components
-from frontal.ordering.dissection.dissect import Run
+from frontal.ordering.dissection.dissect import NestedDissection
 from frontal.ordering.graph import adjacency
 
 def compiled():
@@ -53,7 +53,7 @@ for A in (
 L = sp.csc_array(sp.tril(problems.poisson2d(9)))
 frontal.analyze(sp.csc_array(sp.kron(shifted, np.ones((2, 2)))), backend="cpu")
 frontal.factorize(L, kind="spd", triangle="lower").refactorize(2 * L, triangle="lower")
-with Run(Components(adjacency(problems.poisson3d(45))), threads=2) as shared:
+with NestedDissection(Components(adjacency(problems.poisson3d(45))), threads=2) as shared:
     shared.result()
 print(*sorted(map(str, compiled() - before)), sep="\\n")
 """

@@ -91,10 +91,10 @@ class Frame:
                 self.device, dtype, self.device.upload(pointers), int(m[0]), int(n[0]), self._ld[0]
             )
         elif wrapper == "native":
-            batch = MatrixBatch.of(self.device, self.arrays[0])
+            batch = MatrixBatch.from_array(self.device, self.arrays[0])
             batch.locator["ld"] = self._ld[0]
         else:
-            batch = MatrixBatch.of(self.device, self._stack(stride))
+            batch = MatrixBatch.from_array(self.device, self._stack(stride))
             batch.locator["ld"] = self._ld[0]
         return batch
 

@@ -34,7 +34,7 @@ def test_rowwise_error_is_that_of_its_definition(seed):
     x, b = (10.0 ** rng.uniform(-20, 0, n) for _ in range(2))
     x[rng.random(n) < 0.3] *= 1e-14
     for matrix, of in ((A, A), (sp.csr_array(A), A)):
-        system = HostSystem.of(matrix, float(A.sum(axis=1).max()), lambda R: R)
+        system = HostSystem.from_matrix(matrix, float(A.sum(axis=1).max()), lambda R: R)
         errors = system.measure(x[:, None], b[:, None])[1]
         np.testing.assert_allclose(errors.rowwise, rowwise(of, x, b).max(), rtol=1e-12)
         assert errors.componentwise >= errors.rowwise
@@ -47,7 +47,7 @@ def test_rowwise_error_of_tiny_rows_is_by_the_largest_unknown(seed):
     A = sp.csc_array((rng.random((n, n)) < 0.04) + 2 * np.eye(n))
     x = rng.uniform(1, 2, n) * np.where(rng.random(n) < 0.6, 1e-20, 1)
     b = (A @ x) * (1 + 1e-3 * rng.random(n)) + 1e-18
-    errors = HostSystem.of(A, 99.0, lambda R: R).measure(x[:, None], b[:, None])[1]
+    errors = HostSystem.from_matrix(A, 99.0, lambda R: R).measure(x[:, None], b[:, None])[1]
     np.testing.assert_allclose(errors.rowwise, rowwise(A, x, b).max(), rtol=1e-9)
     assert errors.rowwise < 1e-3 < 0.1 < errors.componentwise
 
@@ -57,7 +57,7 @@ def test_rowwise_error_of_long_rows_is_by_the_root_of_their_length():
     A = sp.lil_array(sp.eye_array(n))
     A[0] = 1.0
     x, b = np.ones((n, 1)), np.r_[0.99 * n, np.ones(n - 1)][:, None]
-    errors = HostSystem.of(A.tocsr(), float(n), lambda R: R).measure(x, b)[1]
+    errors = HostSystem.from_matrix(A.tocsr(), float(n), lambda R: R).measure(x, b)[1]
     np.testing.assert_allclose(errors.componentwise, 0.01 / 1.99, rtol=1e-9)
     np.testing.assert_allclose(errors.rowwise, 0.005 / 1.99, rtol=1e-9)
 
@@ -206,7 +206,7 @@ def test_long_row_is_forgiven_the_root_of_its_length(length, forgiven, form):
     """From 4096 entries on: a residual of 1 beside |A||x| + |b| of 2 m."""
     A = sp.diags_array(np.full(length, 2.0)).tolil()
     A[0, :] = 1.0
-    system = HostSystem.of(form(A), float(length), lambda R: R)
+    system = HostSystem.from_matrix(form(A), float(length), lambda R: R)
     x, b = np.ones(length), np.r_[length + 1.0, np.full(length - 1, 2.0)]
     errors = system.measure(x[:, None], b[:, None])[1]
     np.testing.assert_allclose(errors.rowwise, 1 / (2 * length + 1) / forgiven**0.5, rtol=1e-12)
@@ -222,7 +222,7 @@ def test_limits_depend_on_the_precision_of_the_factor():
 @pytest.mark.parametrize("certified", [False, True])
 def test_an_estimate_silences_with_its_margin(certified):
     """Of 1000 in double; a bound needs none."""
-    condition = Condition.of(1e6, certified, np.dtype("f8"))
+    condition = Condition.from_estimate(1e6, certified, np.dtype("f8"))
     limit = 0.01 / 8 / (1e6 if certified else 1e9)
     assert condition.certified == certified
     assert condition.is_silent(0.999 * limit)
@@ -232,5 +232,5 @@ def test_an_estimate_silences_with_its_margin(certified):
 def test_row_where_x_is_nearly_zero_is_judged_by_its_largest_entry():
     """A residual of 5e-15 beside |A||x| + |b| of 2.5e-14 and |A| |x|_max of 1."""
     A, x, b = sp.csc_array(np.eye(2)), np.array([1e-14, 1.0]), np.array([1.5e-14, 1.0])
-    errors = HostSystem.of(A, 1.0, lambda R: R).measure(x[:, None], b[:, None])[1]
+    errors = HostSystem.from_matrix(A, 1.0, lambda R: R).measure(x[:, None], b[:, None])[1]
     np.testing.assert_allclose(errors.rowwise, 5e-15, rtol=1e-12)

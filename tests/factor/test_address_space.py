@@ -144,8 +144,8 @@ def test_no_room_for_values_is_told_in_bytes(monkeypatch):
 def test_what_failed_is_told_in_bytes():
     with pytest.raises(MemoryError) as caught:
         np.empty(1 << 50)
-    error = FactorMemoryError.of(caught.value)
+    error = FactorMemoryError.from_error(caught.value)
     assert error.required == 8 << 50
     assert error.available == pytest.approx(available_memory() or 0, rel=0.5)
-    assert FactorMemoryError.of(error) is error
-    assert FactorMemoryError.of(MemoryError()).required > 0
+    assert FactorMemoryError.from_error(error) is error
+    assert FactorMemoryError.from_error(MemoryError()).required > 0

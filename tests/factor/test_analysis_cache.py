@@ -135,8 +135,8 @@ def test_processes_at_once(folder):
     folder.mkdir()
     code = (
         "import frontal, numpy as np\n"
-        "from frontal.symbolic import kept\n"
-        "kept.LEAST = 1\n"
+        "from frontal.symbolic import disk_cache\n"
+        "disk_cache.MIN_CACHED_COLUMNS = 1\n"
         "A = frontal.problems.poisson2d(6)\n"
         "for k in range(60):\n"
         "    analysis = frontal.analyze(A, ordering=np.roll(np.arange(36), k % 3), backend='cpu')\n"

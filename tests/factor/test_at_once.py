@@ -66,14 +66,14 @@ def by_the_way_of_all(factor, b, trans):
 def at_once(monkeypatch):
     """How many solutions were found at once."""
     found = []
-    original = FactorSolver.at_once
+    original = FactorSolver.solve_fast
 
     def watched(self, b, trans):
         x = original(self, b, trans)
         found.append(x is not None)
         return x
 
-    monkeypatch.setattr(FactorSolver, "at_once", watched)
+    monkeypatch.setattr(FactorSolver, "solve_fast", watched)
     return found
 
 
@@ -119,7 +119,7 @@ def test_first_solutions_are_judged_alike(monkeypatch, at_once, dtype, kind, tra
         A, b = system(n, kind, dtype, n)
         factor = frontal.factorize(A, kind=kind, backend="cpu")
         other = factor.copy()
-        monkeypatch.setattr(other._numbers.factor, "condition_at_once", lambda *_: None)
+        monkeypatch.setattr(other._numbers.factor, "condition_fast", lambda *_: None)
         x = factor.solve(b, trans)
         np.testing.assert_array_equal(x, by_the_way_of_all(other, b, trans))
         found, expected = (one._numbers.solver.verdict.conditions for one in (factor, other))
@@ -137,8 +137,8 @@ def test_first_solutions_are_judged_alike(monkeypatch, at_once, dtype, kind, tra
 def test_estimates_are_those_of_all_factors(monkeypatch, dtype, kind, trans):
     A, _ = system(33, kind, dtype, 3)
     numeric = frontal.factorize(A, kind=kind, backend="cpu")._numbers.factor
-    found, certified = numeric.condition_at_once(trans, ESTIMATED)
-    monkeypatch.setattr(numeric, "condition_at_once", lambda *_: None)
+    found, certified = numeric.condition_fast(trans, ESTIMATED)
+    monkeypatch.setattr(numeric, "condition_fast", lambda *_: None)
     expected = factor_condition(numeric, trans, np.dtype(dtype), certify=False)
     assert not certified
     assert found == pytest.approx(expected.value, rel=1e-12, abs=0.0)
@@ -271,13 +271,13 @@ def test_a_solution_that_needs_refinement_is_refined():
 def test_next_factors_are_passed_over_after_a_failure(monkeypatch, kind):
     """More of them after each, up to fifteen, as those of one matrix often all need refinement."""
     (A, b), tried, fails = system(40, kind, np.float64, 6), [], True
-    real = at_once_of_all._solve_at_once
+    real = at_once_of_all._solve_small
 
     def solve_at_once(table, wide, b, x, how):
         tried.extend([0] * (b.size > 0))
         return (-1.0, -1.0, False) if fails and b.size else real(table, wide, b, x, how)
 
-    monkeypatch.setattr(at_once_of_all, "_solve_at_once", solve_at_once)
+    monkeypatch.setattr(at_once_of_all, "_solve_small", solve_at_once)
     factor = frontal.factorize(A, kind=kind, backend="cpu")
     for k in range(70):
         fails = k < 40 or k == 65
@@ -293,7 +293,7 @@ def test_good_solutions_of_a_factor_that_was_passed_over_are_followed_by_others(
     factor = frontal.factorize(A, backend="cpu")
     numeric = factor._numbers.factor
     factor.solve(b)
-    numeric._at_once["N"].hopeful = False
+    numeric._small_solvers["N"].hopeful = False
     at_once.clear()
     x = factor.solve(b)
     assert not any(at_once)
@@ -315,7 +315,7 @@ def test_arrays_are_of_the_types_they_are_read_as(monkeypatch, dtype, kind):
     """Compiled code finds them by their addresses, which tell of no type."""
     given = []
     monkeypatch.setattr(at_once_of_all, "_describe", lambda *of: given.append(of[1:]))
-    monkeypatch.setattr(at_once_of_all, "_solve_at_once", lambda *of: (-1.0, -1.0, False))
+    monkeypatch.setattr(at_once_of_all, "_solve_small", lambda *of: (-1.0, -1.0, False))
     A, b = system(9, kind, dtype, 1)
     factors = [frontal.factorize(A, kind=kind)]
     with warmup.never():
@@ -361,7 +361,7 @@ def test_factors_of_a_plan_are_described_as_the_first_that_solved(monkeypatch, d
     for factor, B in [*pairs, (pairs[0][0], pairs[1][1])]:
         if (factor.A != B).nnz:
             factor.refactorize(B)
-        x = factor._numbers.solver.at_once(b, "N")
+        x = factor._numbers.solver.solve_fast(b, "N")
         assert x is not None
         np.testing.assert_array_equal(x, by_the_way_of_all(factor, b, "N"))
         np.testing.assert_allclose(B @ x, b, atol=1e3 * np.finfo(dtype).eps * abs(b).max())

@@ -32,7 +32,7 @@ def from_the_first_call(monkeypatch):
 @pytest.fixture
 def at_once(monkeypatch):
     """Switches the one call off and on, and tells for each try whether it gave a factor."""
-    original, again, found = CpuBackend.at_once, CpuFactor.again, []
+    original, again, found = CpuBackend.factorize_fast, CpuFactor.refactorizer, []
 
     def watched(self, *given):
         if not watched.on:
@@ -51,8 +51,8 @@ def at_once(monkeypatch):
         return factor
 
     watched.on, watched.found = True, found
-    monkeypatch.setattr(CpuBackend, "at_once", watched)
-    monkeypatch.setattr(CpuFactor, "again", watched_again)
+    monkeypatch.setattr(CpuBackend, "factorize_fast", watched)
+    monkeypatch.setattr(CpuFactor, "refactorizer", watched_again)
     return watched
 
 

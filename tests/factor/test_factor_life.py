@@ -32,7 +32,7 @@ def automatic(monkeypatch):
     """Let `backend="auto"` take the GPU for everything."""
     monkeypatch.delenv("FRONTAL_BACKEND", raising=False)
     monkeypatch.setattr(backend, "GPU_FLOPS", 0)
-    monkeypatch.setattr(backend, "_gpu_found", lambda: True)
+    monkeypatch.setattr(backend, "_has_gpu", lambda: True)
 
 
 both = pytest.mark.parametrize("where", ["cpu", "gpu"])
@@ -198,7 +198,7 @@ def test_small_problems_stay_on_the_cpu(monkeypatch, automatic):
     monkeypatch.setattr(backend, "GPU_FLOPS", 1e4)
     found = [frontal.factorize(a).info["backend"] for a in (small, large)]
     assert found == ["cpu", "gpu"]
-    monkeypatch.setattr(backend, "_gpu_found", lambda: False)
+    monkeypatch.setattr(backend, "_has_gpu", lambda: False)
     assert frontal.factorize(large).info["backend"] == "cpu"
     monkeypatch.setenv("FRONTAL_BACKEND", "gpu")
     assert frontal.factorize(small).info["backend"] == "gpu"
@@ -219,11 +219,11 @@ def test_other_backends_are_unknown(monkeypatch, name):
 def test_the_search_for_a_gpu_is_made_once(monkeypatch):
     asked = []
     monkeypatch.setattr(frontal.gpu, "available", lambda: asked.append(1) or True)
-    backend._gpu_found.cache_clear()
-    assert backend._gpu_found()
-    assert backend._gpu_found()
+    backend._has_gpu.cache_clear()
+    assert backend._has_gpu()
+    assert backend._has_gpu()
     assert len(asked) == 1
-    backend._gpu_found.cache_clear()
+    backend._has_gpu.cache_clear()
 
 
 def test_arrays_of_a_device_and_a_factor_on_the_host(device):

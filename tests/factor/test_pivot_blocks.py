@@ -36,7 +36,7 @@ def factor_of(A, kind, scale=None, **more):
     n = A.shape[0]
     method = LDLH if kind == "hermitian" else LDLT
     matrix = canonical(sp.csc_array(A), kind="general")
-    analysis = Analyzed.of(matrix, method, SymbolicOptions("natural"), backend="cpu")
+    analysis = Analyzed.from_matrix(matrix, method, SymbolicOptions("natural"), backend="cpu")
     assert analysis.n_fronts == 1
     perm, scale = analysis.perm, np.ones(n) if scale is None else scale
     M = (A * scale[:, None] * scale)[np.ix_(perm, perm)]
@@ -48,7 +48,7 @@ def factor_of(A, kind, scale=None, **more):
         at[j], at[pivots[j]] = at[pivots[j]], at[j]
     coupling = np.append(np.diag(D, -1), 0).astype(M.dtype)
     host = HostFactor(panel.ravel("F").astype(M.dtype), pivots, 0, coupling)._replace(**more)
-    kept = analysis.kept(matrix)
+    kept = analysis.snapshot(matrix)
     numeric = analysis.engine.from_host(host, kept, Scaling(scale, scale))
     factor = object.__new__(Factor)
     factor._numbers = FactorState(analysis, FactorSolver(numeric, Diagnosis()))

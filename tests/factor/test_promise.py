@@ -128,7 +128,7 @@ def test_the_cpu_that_takes_over_looks_too(device, monkeypatch):
 
     monkeypatch.delenv("FRONTAL_BACKEND", raising=False)
     monkeypatch.setattr(frontal.backend.choose, "GPU_FLOPS", 0)
-    monkeypatch.setattr(frontal.backend.choose, "_gpu_found", lambda: True)
+    monkeypatch.setattr(frontal.backend.choose, "_has_gpu", lambda: True)
     nan = np.where(np.arange(s.nnz) == 5, np.nan, s.data)
     factors = [frontal.factorize(s) for _ in range(2)]
     monkeypatch.setattr(GpuFactor, "begin", lambda *_: None)

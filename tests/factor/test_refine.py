@@ -12,7 +12,7 @@ from frontal.factor.refine import HostSystem, refine
 def system(factors):
     """The identity, with a solver whose solutions are `factors[j]` times the right ones."""
     A = sp.csc_array(np.eye(6))
-    return HostSystem.of(A, 1.0, lambda R: R * factors)
+    return HostSystem.from_matrix(A, 1.0, lambda R: R * factors)
 
 
 @pytest.mark.parametrize("steps", [None, 1, 3])
@@ -45,7 +45,7 @@ def test_norms_are_corrected_before_small_rows():
     B = np.array([[1.0], [1e-3]])
     left = iter([np.array([[1e-9], [1.1e-6]]), np.zeros((2, 1))])
     solver, single = lambda R: R - next(left), np.dtype(np.float32)
-    identity = HostSystem.of(sp.csc_array(np.eye(2)), 1.0, solver, single)
+    identity = HostSystem.from_matrix(sp.csc_array(np.eye(2)), 1.0, solver, single)
     found, errors, taken = refine(identity, B - [[1e-4], [1e-6]], B, None)
     assert taken == 2
     assert errors.worst <= 4 * np.finfo(float).eps

@@ -132,5 +132,5 @@ def test_each_counts_on_a_device(on_device, small):
     good, bad = systems(0.0, tied=True)
     analysis = analyzed(good, "gpu", [1, 2, 20, 20])
     first = analysis.engine.factorize(analysis.matching_pattern(canonical(bad)).data, None)
-    assert first.perturbed == first.failed.size == 2
+    assert first.perturbed == first.unstable_pivots.size == 2
     check_moved(analysis.factorize(bad), bad)

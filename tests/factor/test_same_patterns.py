@@ -39,9 +39,9 @@ def matrix(structure, dtype):
 
 
 def as_looked_at(cache, A):
-    """What `again` has to say, by a look at everything."""
+    """What `lookup` has to say, by a look at everything."""
     found = to_canonical(A, None)
-    return found, cache.of(found)
+    return found, cache.get(found)
 
 
 def variants(A):
@@ -83,7 +83,7 @@ def test_a_pattern_that_comes_again_is_what_a_look_at_everything_finds(dtype, st
         cache = AnalysisCache()
         as_looked_at(cache, A)
         with np.errstate(all="ignore"):
-            found = cache.again(other)
+            found = cache.lookup(other)
         if found is None:
             continue
         taken += 1
@@ -109,14 +109,14 @@ def test_analysis_serves_only_what_was_asked_for(monkeypatch):
     A = to_canonical(matrix("hermitian", np.float64), None, kind="symmetric")
     cache = AnalysisCache()
     for fallback in (True, False, True):
-        assert cache.of(A, fallback=fallback).fallback == fallback
+        assert cache.get(A, fallback=fallback).fallback == fallback
     assert (cache.hits, cache.misses) == (1, 2)
     for ordering in ("amd", "natural"):
-        cache.of(A, ordering, fallback=True)
+        cache.get(A, ordering, fallback=True)
     assert (cache.hits, cache.misses) == (1, 4)
-    cache.of(A, fallback=True, backend="cpu")
+    cache.get(A, fallback=True, backend="cpu")
     monkeypatch.setenv("FRONTAL_NUM_THREADS", str(thread_count() + 1))
-    cache.of(A, fallback=True, backend="cpu")
+    cache.get(A, fallback=True, backend="cpu")
     assert (cache.hits, cache.misses) == (1, 6)
 
 

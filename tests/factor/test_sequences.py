@@ -201,14 +201,14 @@ def test_values_are_matched_anew_where_a_pivot_leaves_doubts(analyzed):
 
 
 def test_a_matching_that_helps_nothing_is_not_sought_again(monkeypatch):
-    matched, analyze = [], Analyzed.of.__func__
+    matched, analyze = [], Analyzed.from_matrix.__func__
 
     def of(*given, **more):
         matched.append(given)
         return analyze(*given, **more)
 
     monkeypatch.setattr(Diagnosis, "is_doubtful", lambda *_: True)
-    monkeypatch.setattr(Analyzed, "of", classmethod(of))
+    monkeypatch.setattr(Analyzed, "from_matrix", classmethod(of))
     rng = np.random.default_rng(103)
     first = in_other_units(rng)[0]
     factor = frontal.factorize(first, kind="general", backend="cpu", memory=2**30)

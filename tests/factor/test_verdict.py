@@ -86,7 +86,7 @@ def test_what_passes_for_a_bound_is_one(seed):
         true = (np.abs(np.linalg.inv(op)) @ np.abs(op).sum(axis=1)).max()
         numeric = factor._numbers.factor
         known = verdict.condition_known(numeric, trans, np.dtype("f8")).value
-        for value in known, numeric._solver_at_once(trans).condition(ESTIMATED)[0]:
+        for value in known, numeric._small_solver(trans).condition(ESTIMATED)[0]:
             assert true <= value <= 3 * n * n * true
 
 
@@ -102,12 +102,14 @@ def test_transposed_systems_have_conditions_of_their_own():
 
 def test_estimates_count_by_their_margin_and_bounds_do_not():
     for dtype, margin in ((np.dtype("f8"), 1000), (np.dtype("c16"), 1000), (np.dtype("c8"), 4)):
-        estimate, bound = (Condition.of(100.0, certified, dtype) for certified in (False, True))
+        estimate, bound = (
+            Condition.from_estimate(100.0, certified, dtype) for certified in (False, True)
+        )
         assert (estimate.counted, estimate.certified) == (100 * margin, False)
         assert (bound.counted, bound.certified) == (100, True)
         assert not estimate.is_silent(0.01 / (7 * 100 * margin))
         assert estimate.is_silent(0.01 / (9 * 100 * margin))
-        assert not Condition.of(np.inf, False, dtype).certified
+        assert not Condition.from_estimate(np.inf, False, dtype).certified
 
 
 def test_no_refinement_no_verdict():

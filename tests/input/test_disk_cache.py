@@ -176,13 +176,13 @@ def parts(start, tmp_path):
     """Start anew with functions that only compiled code calls."""
     if "pipeline_class" not in jit._INNER:
         pytest.skip("no parts with this version of Numba")
-    source = tmp_path / "machine/threads.py"
+    source = tmp_path / "parts.py"
     source.write_text(textwrap.dedent(PARTS))
 
     def run(name):
         names = {"__name__": "parts"}
         exec(compile(source.read_text(), str(source), "exec"), names)
-        cache._parts.clear()
+        cache._units.clear()
         return names["results"](name)
 
     return run

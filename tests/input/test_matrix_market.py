@@ -150,8 +150,8 @@ def test_small_blocks_change_no_bit(tmp_path, monkeypatch, field, symmetry):
     expected = scipy.io.mmread(io.BytesIO(text.encode()))
     path = tmp_path / "a.mtx"
     path.write_text(text)
-    monkeypatch.setattr(matrix_market, "_BLOCK", 101)
-    monkeypatch.setattr(matrix_market, "_CHUNK", 7)
+    monkeypatch.setattr(matrix_market, "_BLOCK_BYTES", 101)
+    monkeypatch.setattr(matrix_market, "_CHUNK_BYTES", 7)
     A = matrix_market.read_matrix_market(path)
     assert A.dtype == expected.dtype
     for ours, theirs in zip((A.row, A.col, A.data), (expected.row, expected.col, expected.data),

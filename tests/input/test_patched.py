@@ -135,32 +135,34 @@ def test_analyses_are_those_that_would_be_made_now():
     positive = (symmetric + 10 * sp.eye_array(64)).tocsc()
     symmetric.setdiag(-symmetric.diagonal())
     for matrix in (B, symmetric, positive, positive.astype(np.float32)):
-        made.append(cache.of(ours.to_canonical(matrix, None)))
-    made.append(cache.of(ours.to_canonical(B, None), "natural"))
+        made.append(cache.get(ours.to_canonical(matrix, None)))
+    made.append(cache.get(ours.to_canonical(B, None), "natural"))
     assert [one.method for one in made] == ["lu", "ldlt", "cholesky", "cholesky", "lu"]
     assert (cache.hits, cache.misses) == (0, 5)
     moved = B.copy()
     moved.data[:] = 1e-30  # needs a matching, which is of these values
     moved.data[B.indptr[:-1]] = 1.0
-    assert cache.of(ours.to_canonical(moved, None)) is not cache.of(ours.to_canonical(moved, None))
+    assert cache.get(ours.to_canonical(moved, None)) is not cache.get(
+        ours.to_canonical(moved, None)
+    )
     changed = B.copy()
-    found = cache.of(ours.to_canonical(changed, None))
+    found = cache.get(ours.to_canonical(changed, None))
     assert found is made[0]
     changed.indices[[0, 1]], changed.indices[-1] = [0, 2], 62
-    assert cache.of(ours.to_canonical(changed, None, check_finite=False)) is not found
+    assert cache.get(ours.to_canonical(changed, None, check_finite=False)) is not found
 
 
 def test_few_analyses_are_kept():
     cache = AnalysisCache(most=2)
     matrices = [ours.to_canonical(poisson2d(k), None) for k in (3, 4, 5)]
-    first, second, third = (cache.of(matrix) for matrix in matrices)
-    assert cache.of(matrices[1]) is second
-    assert cache.of(matrices[2]) is third
+    first, second, third = (cache.get(matrix) for matrix in matrices)
+    assert cache.get(matrices[1]) is second
+    assert cache.get(matrices[2]) is third
     assert len(cache) == 2
-    assert cache.of(matrices[0]) is not first
-    assert len(AnalysisCache(most_bytes=1000)._kept) == 0
+    assert cache.get(matrices[0]) is not first
+    assert len(AnalysisCache(most_bytes=1000)._entries) == 0
     small = AnalysisCache(most_bytes=1000)
-    small.of(matrices[2])
+    small.get(matrices[2])
     assert len(small) == 0
 
 
@@ -171,7 +173,7 @@ def test_threads_share_the_analyses():
 
     def work(seed):
         for k in np.random.default_rng(seed).integers(5, size=200):
-            wrong.extend([k] * (cache.of(matrices[k]).n != matrices[k].n))
+            wrong.extend([k] * (cache.get(matrices[k]).n != matrices[k].n))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
     for thread in threads:

@@ -47,7 +47,7 @@ def fill(graph: Graph, **options) -> int:
     perm = amd(graph.indptr, graph.indices, **options)
     assert perm.dtype == np.int32
     assert np.array_equal(np.sort(perm), np.arange(graph.n))
-    return EliminationTree.of(graph, perm).cost().nnz
+    return EliminationTree.from_graph(graph, perm).cost().nnz
 
 
 def dissection(*shape: int, depth: int) -> np.ndarray:
@@ -113,7 +113,7 @@ def test_elimination_tells_the_counts_of_columns(n, degree, weighted, seed):
     group = np.repeat(np.arange(n), weights)
     first = np.cumsum(weights) - weights
     given = np.concatenate([first[i] + np.arange(weights[i]) for i in perm] or [first])
-    expected = EliminationTree.of_groups(graph, weights, group.astype(np.int32), given)
+    expected = EliminationTree.from_groups(graph, weights, group.astype(np.int32), given)
     parent, counts = tree
     assert np.array_equal(counts[np.argsort(given)], expected.counts[expected.iperm])
     below = np.flatnonzero(parent >= 0)
@@ -205,7 +205,7 @@ def test_nested_dissection_with_minimum_degree_inside(shape, depth, expected):
     graph = grid(*shape)
     perm = amd(graph.indptr, graph.indices, constraint=classes)
     assert (np.diff(classes[perm]) >= 0).all()
-    assert EliminationTree.of(graph, perm).cost().nnz == pytest.approx(expected, rel=0.03)
+    assert EliminationTree.from_graph(graph, perm).cost().nnz == pytest.approx(expected, rel=0.03)
 
 
 def test_constraints_at_their_limits():

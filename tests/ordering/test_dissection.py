@@ -121,9 +121,9 @@ def check_threads(graph: Graph, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "GRAIN", 100)  # many parts
         patch.setattr(module, "RANGE", 40)  # of which most are cut by several threads
-        patch.setattr(module, "SHARE", 40)
+        patch.setattr(module, "MIN_EDGES_PER_THREAD", 40)
         patch.setattr(team, "RANGE", 40)
-        patch.setattr(levels, "LEAST", 100)
+        patch.setattr(levels, "MIN_SHARED_EDGES", 100)
         patch.setattr(levels, "TILE", 20)
         runs = [NestedDissection(Components(graph), seed, threads) for threads in (1, 2, 7)]
         found = [run.result() for run in runs]

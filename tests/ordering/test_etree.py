@@ -44,7 +44,7 @@ graphs = given(
 def test_cost_is_that_of_elimination(n, density, seed):
     graph, perm = random_graph(n, density, seed)
     counts = eliminated(graph, perm).sum(axis=0)
-    cost = EliminationTree.of(graph, perm).cost()
+    cost = EliminationTree.from_graph(graph, perm).cost()
     assert cost.nnz == counts.sum()
     assert cost.flops == (counts.astype(float) ** 2).sum()
 
@@ -53,7 +53,7 @@ def test_cost_is_that_of_elimination(n, density, seed):
 @graphs
 def test_postordered_tree(n, density, seed):
     graph, perm = random_graph(n, density, seed)
-    post, rank, parent, count = EliminationTree.of(graph, perm)
+    post, rank, parent, count = EliminationTree.from_graph(graph, perm)
     L = eliminated(graph, post)
     assert np.array_equal(inverse(post), rank)
     assert np.array_equal(count, L.sum(axis=0))
@@ -78,7 +78,7 @@ def test_depths_of_a_chain_and_a_star():
 
 
 def test_empty_graph():
-    cost = EliminationTree.of(adjacency(sp.csc_array((0, 0))), np.empty(0, np.int32)).cost()
+    cost = EliminationTree.from_graph(adjacency(sp.csc_array((0, 0))), np.empty(0, np.int32)).cost()
     assert (cost.nnz, cost.flops, cost.height) == (0, 0.0, 0)
 
 

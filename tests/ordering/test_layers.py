@@ -79,7 +79,7 @@ def test_separators_of_grids_are_as_small_as_a_layer(A, most, shuffled):
 
 def check_threads(graph: Graph) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layered, "LEAST", 30)  # many parts
+        patch.setattr(layered, "MIN_CUT_NODES", 30)  # many parts
         patch.setattr(layered, "PARTS", 1000)
         found = [Layers(graph, threads=threads).result() for threads in (1, 2, 7)]
     if found[0] is None:
@@ -133,7 +133,7 @@ def test_tree_is_that_of_the_order(A, parts, weighted):
     graph, rng = adjacency(A), np.random.default_rng(A.nnz)
     weights = rng.integers(1, 4 if weighted else 2, graph.n).astype(np.int32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layered, "LEAST", 4)
+        patch.setattr(layered, "MIN_CUT_NODES", 4)
         patch.setattr(layered, "PARTS", parts)
         found = Layers(graph, weights).result()
     assume(found is not None)

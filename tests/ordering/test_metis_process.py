@@ -109,7 +109,7 @@ class TestProcess:
             from frontal.problems import poisson3d
             parts = Components(adjacency(poisson3d(50)))
             parts.compressed
-            run = metis.Run(parts)
+            run = metis.MetisRun(parts)
             print(run._worker.process.pid, flush=True)
             time.sleep(0.3)
             os.kill(os.getpid(), signal.SIGKILL)

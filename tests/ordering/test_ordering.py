@@ -130,7 +130,7 @@ def test_every_method_gives_a_permutation(method, A):
     n = A.shape[0]
     found = order(A, method, reuse=1e6)
     assert is_permutation(found.perm, n)
-    check_counts(found, EliminationTree.of(adjacency(A), found.perm))
+    check_counts(found, EliminationTree.from_graph(adjacency(A), found.perm))
     assert found.method in METHODS
     assert_best(found, reuse=1e6)
 
@@ -182,7 +182,7 @@ def test_equal_nodes_are_counted_together(method):
     chosen = np.random.default_rng(0).permutation(graph.n)[: graph.n - 40]  # unequal weights
     graph = adjacency(twins[chosen][:, chosen])
     found = order(graph, method)
-    expected = EliminationTree.of(graph, found.perm)
+    expected = EliminationTree.from_graph(graph, found.perm)
     assert found.tree.perm.size == graph.n
     check_counts(found, expected)
 
@@ -228,7 +228,7 @@ def test_hanging_trees_are_eliminated_first_and_make_no_fill():
         found = order(graph, method).tree
         assert is_permutation(found.perm, n)
         inside = [v for v in shuffle[found.perm] if v < 400]
-        alone = EliminationTree.of(adjacency(grid), np.array(inside, np.int32))
+        alone = EliminationTree.from_graph(adjacency(grid), np.array(inside, np.int32))
         assert found.cost().nnz == alone.cost().nnz + 2 * 200
 
 
@@ -264,7 +264,7 @@ def test_separator_classes_end_in_the_top_separator():
     graph = adjacency(stencil(41, 20))
     columns = np.arange(820).reshape(41, 20)
     left, right, middle = columns[:20].ravel(), columns[21:].ravel(), columns[20]
-    tree = EliminationTree.of(graph, np.concatenate([left, right, middle]))
+    tree = EliminationTree.from_graph(graph, np.concatenate([left, right, middle]))
     classes = separator_classes(tree, 400)
     assert np.unique(classes).tolist() == [0, 1, 2]
     assert [np.unique(classes[part]).size for part in (left, right, middle)] == [1, 1, 1]

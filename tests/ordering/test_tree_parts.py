@@ -25,7 +25,7 @@ def tree(graph: Graph, perm: np.ndarray, threads: int, least: int = 1) -> Elimin
     """The tree of an order, by as many parts as there are threads."""
     setting = mock.patch.dict(os.environ, FRONTAL_NUM_THREADS=str(threads))
     with setting, mock.patch.object(parallel, "MIN_PARALLEL_ENTRIES", least):
-        return EliminationTree.of(graph, perm)
+        return EliminationTree.from_graph(graph, perm)
 
 
 def compare(graph: Graph, perm: np.ndarray) -> None:

@@ -118,7 +118,7 @@ def test_contribution_blocks_never_overlap(threads):
     A = frontal.problems.poisson3d(9)
     analysis = frontal.analyze(A)
     plan = analysis.plan
-    layout = HostLayout.of(plan, analysis.symbolic.method, threads)
+    layout = HostLayout.for_plan(plan, analysis.symbolic.method, threads)
     m = np.diff(plan.pointer)
     visits = [(np.arange(a, b), True) for a, b in zip(layout.low, layout.root, strict=True)]
     visits.append((np.r_[layout.root, layout.top], False))
@@ -127,7 +127,7 @@ def test_contribution_blocks_never_overlap(threads):
         for s in sequence:
             mine = (layout.block[s], layout.block[s] + m[s] ** 2)
             assert layout.local[s] == local
-            assert mine[1] <= (layout.own if local else layout.shared)
+            assert mine[1] <= (layout.per_thread if local else layout.shared)
             assert all(mine[0] >= b or a >= mine[1] for a, b in live.values() if b > a)
             for c in plan.children[plan.child_pointer[s] : plan.child_pointer[s + 1]]:
                 live.pop(c, None)
@@ -203,8 +203,6 @@ def test_the_pace_is_that_of_the_backend(monkeypatch):
 
 
 def test_a_small_analysis_does_not_look_for_a_gpu(monkeypatch):
-    monkeypatch.setattr(
-        frontal.backend.choose, "_gpu_found", lambda: pytest.fail("looked for a GPU")
-    )
+    monkeypatch.setattr(frontal.backend.choose, "_has_gpu", lambda: pytest.fail("looked for a GPU"))
     analysis = frontal.analyze(frontal.problems.poisson2d(20))
     assert analysis.flops < frontal.backend.choose.GPU_FLOPS

@@ -66,7 +66,7 @@ def test_stored_zeros_are_no_neighbours():
 @pytest.mark.parametrize("method", [LU, LDLT, LDLH], ids=lambda method: method.name)
 def test_an_order_without_stranded_columns_stays(method):
     A = canonical(problems.kkt(900), kind="general")
-    analysis = Analysis.of(A, method, backend="cpu")
+    analysis = Analysis.from_matrix(A, method, backend="cpu")
     assert analysis.tiny == 300
     assert not analysis.paired
     assert analysis.matching is None
@@ -87,9 +87,11 @@ def test_stranded_columns_are_tied_to_their_partners(leaves, few):
     A = problems.tensor.csc(sp.block_array([[program, B.T], [B, None]]))
     leaf = 1200 + first
     with fronts_cost():
-        plain = Analysis.of(canonical(A), LDLT, SymbolicOptions("given", order(A, "amd").perm))
-        analysis = Analysis.of(canonical(A), LDLT, SymbolicOptions("amd"))
-        every = Analysis.of(canonical(A), LDLT, SymbolicOptions("amd", pairs="all"))
+        plain = Analysis.from_matrix(
+            canonical(A), LDLT, SymbolicOptions("given", order(A, "amd").perm)
+        )
+        analysis = Analysis.from_matrix(canonical(A), LDLT, SymbolicOptions("amd"))
+        every = Analysis.from_matrix(canonical(A), LDLT, SymbolicOptions("amd", pairs="all"))
     assert alone(A, plain)[leaf].mean() > 0.5
     assert not plain.paired
     assert analysis.paired
@@ -120,7 +122,9 @@ def test_symmetric_scaling(dtype):
         scaling_of(matrix, ScalingRequest(), True),
         scaling_of(
             matrix,
-            ScalingRequest(Analysis.of(matrix, LDLT, SymbolicOptions(pairs="all")).matching),
+            ScalingRequest(
+                Analysis.from_matrix(matrix, LDLT, SymbolicOptions(pairs="all")).matching
+            ),
             True,
         ),
     ):

@@ -83,7 +83,7 @@ def test_the_arena_of_one_thread_is_the_peak_of_the_stack():
     analysis = frontal.analyze(problems.poisson2d(40), ordering="amd")
     plan = analysis.plan
     peak = stack_peak(plan.parent, np.diff(plan.pointer), range(plan.parent.size))
-    assert peak <= HostLayout.of(plan, analysis.symbolic.method, 1).shared <= 1.35 * peak
+    assert peak <= HostLayout.for_plan(plan, analysis.symbolic.method, 1).shared <= 1.35 * peak
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -103,9 +103,9 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
     A = problems.poisson2d(60).astype(dtype)
     analysis = frontal.analyze(A, kind=kind, backend="cpu")
-    assert (HostLayout.of(analysis.plan, analysis.symbolic.method, threads).own > 0) == (
-        threads > 1
-    )
+    assert (
+        HostLayout.for_plan(analysis.plan, analysis.symbolic.method, threads).per_thread > 0
+    ) == (threads > 1)
     with pytest.raises(EnoughError):
         analysis.factorize(A)
     panels, arena = taken
@@ -118,7 +118,7 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     changed = lu * (A.data.nbytes + 20 * analysis.n_fronts)
     assert memory["contribution"] == arena.nbytes + changed
     index = (*analysis.plan, analysis.symbolic.indptr, analysis.symbolic.indices)
-    places = HostLayout.of(analysis.plan, analysis.symbolic.method, threads)
+    places = HostLayout.for_plan(analysis.plan, analysis.symbolic.method, threads)
     index += tuple(x for x in vars(places).values() if isinstance(x, np.ndarray))
     others = places.panel.nbytes + 12 * n  # of the backend, and orders of columns and rows
     assert memory["index"] == sum(array.nbytes for array in index) + others
@@ -198,7 +198,7 @@ def test_fronts_that_are_not_merged_cost_what_the_ordering_says(kind):
     assert analysis.nnz_factor == halves * cost.nnz - (halves - 1) * analysis.n
     assert analysis.flops == halves * cost.flops
     assert analysis.levels <= cost.height
-    tree = EliminationTree.of(_adjacency(analysis), analysis.perm)
+    tree = EliminationTree.from_graph(_adjacency(analysis), analysis.perm)
     assert cost.height == len(longest_path(tree.parent))
 
 
@@ -222,7 +222,9 @@ def longest_path(parent):
 def test_pairs_cost_little_fill(A):
     """A pair is a node of the graph that is ordered, and its columns are of one front."""
     with fronts_cost():
-        analysis = Analysis.of(canonical(A), LU, SymbolicOptions("amd", pairs="all"), backend="cpu")
+        analysis = Analysis.from_matrix(
+            canonical(A), LU, SymbolicOptions("amd", pairs="all"), backend="cpu"
+        )
     assert analysis.paired
     plain = order(A, "amd").cost
     assert analysis.ordering.cost.nnz <= 2 * plain.nnz

@@ -20,11 +20,12 @@ from ...numeric.condition import MAX_SILENT_PRODUCT
 from ...numeric.linear_system import eps_of
 from ...numeric.method import Method
 from ...numeric.thresholds import THRESHOLDS
-from ..input import Given
+from ..input import AnyArray
 from ..substitute import BatchConditions
 
-_FEW, _GROWTH = 40, 1e4  # entries of L above 1/u, and their size, that refinement answers for
-_ROWS = 3  # of what is found of solutions, behind those of right-hand sides
+_MAX_UNSTABLE_ENTRIES = 40  # entries of L above 1/u that refinement corrects,
+_MAX_GROWTH = 1e4  # if the largest is below this
+_SUMMARY_ROWS = 3  # of what is found of solutions, behind those of right-hand sides
 
 
 class CheckedSolutions(NamedTuple):
@@ -32,36 +33,36 @@ class CheckedSolutions(NamedTuple):
 
     Attributes
     ----------
-    found : (k + 3, batch) device array of float64
+    results : (k + 3, batch) device array of float64
         As judge_solutions leaves it.
     poor, unknown, unclean : int
         How many systems need a correction, have no condition number yet, and may need a warning.
     """
 
-    found: Given
+    results: AnyArray
     poor: int
     unknown: int
     unclean: int
 
     @property
-    def merit(self) -> Given:
+    def merit(self) -> AnyArray:
         """(k, batch): errors in units of what is good enough."""
-        return self.found[:-_ROWS]
+        return self.results[:-_SUMMARY_ROWS]
 
     @property
-    def error(self) -> Given:
+    def error(self) -> AnyArray:
         """(batch,): largest normwise backward error; infinite for what is no number."""
-        return self.found[-3]
+        return self.results[-3]
 
     @property
-    def fine(self) -> Given:
+    def fine(self) -> AnyArray:
         """(batch,): errors are what rounding costs, and sizes away from borders of the exponent."""
-        return self.found[-2] > 0
+        return self.results[-2] > 0
 
     @property
-    def clean(self) -> Given:
+    def clean(self) -> AnyArray:
         """(batch,): and the error of the solution is far from what is warned of."""
-        return self.found[-1] > 0
+        return self.results[-1] > 0
 
 
 class BatchChecks:
@@ -80,11 +81,11 @@ class BatchChecks:
     def __init__(self, device: Device, count: int) -> None:
         self._device, self._count, xp = device, count, device.xp
         self._counts: Array = xp.zeros(4, np.int32)
-        self._told = device.staged(self._counts)
+        self._host_counts = device.staged(self._counts)
         self._blocks = launch.system_blocks(count, device.limits)
-        condition, counted = BatchConditions.nothing(count)
-        given: tuple[Given, Given] = device.upload(condition), device.upload(counted)
-        self.known = BatchConditions(*given)
+        condition, counted = BatchConditions.empty(count)
+        arrays: tuple[AnyArray, AnyArray] = device.upload(condition), device.upload(counted)
+        self.known = BatchConditions(*arrays)
         self.ratio: Array = device.upload(np.full(count, np.nan))
         self.outcome: Array = xp.zeros(count, np.int32)
         self._limits: dict[tuple[np.dtype, np.dtype], Array] = {}
@@ -95,18 +96,18 @@ class BatchChecks:
 
     def fetch(self) -> None:
         """Enqueue what brings numbers of systems to the host."""
-        self._told.fetch()
+        self._host_counts.fetch()
 
     @property
-    def unsound(self) -> int:
+    def rejected(self) -> int:
         """How many factors are not sound, when that was waited for."""
-        return int(self._told.host[0])
+        return int(self._host_counts.host[0])
 
     def factors(
         self,
         method: Method,
         dtype: np.dtype,
-        looks: BatchStatistics,
+        statistics: BatchStatistics,
         ratios: Array | None = None,
         even: Array | None = None,
     ) -> Launch:
@@ -122,11 +123,13 @@ class BatchChecks:
             Which systems have a scaling.
         """
         eps = eps_of(dtype)
-        limits = self._device.upload(np.array((THRESHOLDS.symmetry * eps, eps**0.5, _FEW, _GROWTH)))
-        given = limits, looks.of_values, looks.of_pivots, *map(_or_null, (ratios, even))
+        limits = self._device.upload(
+            np.array((THRESHOLDS.symmetry * eps, eps**0.5, _MAX_UNSTABLE_ENTRIES, _MAX_GROWTH))
+        )
+        inputs = limits, statistics.of_values, statistics.of_pivots, *map(_or_null, (ratios, even))
         out = self.ratio, self.known.counted, self.outcome, self._counts
         kernel = self._device.kernel("batch_checks.cu", "judge_factors", np.float64)
-        arguments = np.int32(self._count), np.int32(method.pivots), *given, *out
+        arguments = np.int32(self._count), np.int32(method.pivots), *inputs, *out
         return Launch(kernel, self._blocks, launch.SYSTEM_THREADS, arguments)
 
     def solutions(
@@ -135,7 +138,7 @@ class BatchChecks:
         norm: Array,
         which: int,
         asked: Array | None,
-        own: Array | None,
+        solution_condition: Array | None,
         types: tuple[np.dtype, np.dtype],
         by_component: bool,
     ) -> CheckedSolutions:
@@ -151,7 +154,7 @@ class BatchChecks:
             0 for A itself; see `BatchConditions`.
         asked : (batch,) device array of uint8, optional
             Systems that are meant.
-        own : (batch,) device array of float64, optional
+        solution_condition : (batch,) device array of float64, optional
             Condition numbers of the solutions themselves.
         types : two dtypes
             Of the factor, and of vectors.
@@ -159,24 +162,24 @@ class BatchChecks:
             As of `BackwardErrors`.
         """
         k = sizes.shape[0]
-        found = self._device.xp.empty((k + _ROWS, self._count), np.float64)
-        given = _or_null(asked), self._sides[which], _or_null(own)
-        of = self._limits_of(*types), sizes, norm, *given, found, self._counts
+        results = self._device.xp.empty((k + _SUMMARY_ROWS, self._count), np.float64)
+        inputs = _or_null(asked), self._sides[which], _or_null(solution_condition)
+        arguments = self._limits_of(*types), sizes, norm, *inputs, results, self._counts
         numbers = np.int32(self._count), np.int32(k), np.int32(by_component)
         self.begin()
-        self._kernel((self._blocks,), (launch.SYSTEM_THREADS,), (*numbers, *of))
+        self._kernel((self._blocks,), (launch.SYSTEM_THREADS,), (*numbers, *arguments))
         self.fetch()
         self._device.wait()
-        return CheckedSolutions(found, *self._told.host[:3].tolist())
+        return CheckedSolutions(results, *self._host_counts.host[:3].tolist())
 
     @cached_property
-    def _kernel(self) -> Given:
+    def _kernel(self) -> AnyArray:
         return self._device.kernel("batch_checks.cu", "judge_solutions", np.float64)
 
     @cached_property
     def _sides(self) -> list[Array]:
         """Counted condition numbers, by op(A)."""
-        counted: Given = self.known.counted
+        counted: AnyArray = self.known.counted
         return [counted[which] for which in range(2)]
 
     def _limits_of(self, factor: np.dtype, vectors: np.dtype) -> Array:
@@ -186,5 +189,5 @@ class BatchChecks:
         return self._limits[factor, vectors]
 
 
-def _or_null(array: Array | None) -> Given:
+def _or_null(array: Array | None) -> AnyArray:
     return NULL if array is None else array

@@ -22,7 +22,7 @@ from ...machine.lockfree_property import cached_property
 from ...numeric.method import Method, tiny_pivot
 from .checks import BatchChecks
 
-_NOTHING = FactorizationOutcome(None, 0, np.zeros(6), beyond=False)
+_UNEXAMINED_OUTCOME = FactorizationOutcome(None, 0, np.zeros(6), beyond=False)
 
 
 class ForestBackend(GpuBackend):
@@ -34,20 +34,22 @@ class ForestBackend(GpuBackend):
         return PatternEntries(self.symbolic, self.pattern, searching=False)
 
     def attempted(
-        self, values: Array, scales: Scales, before: GpuFactor | None, looking: Examination
+        self, values: Array, scales: Scales, before: GpuFactor | None, examination: Examination
     ) -> GpuFactor:
         """The factor of all blocks that have one, of values on the device, where they stay.
 
-        What is `looking` at it is launched with it, and tells of each block; nothing waits.
+        The `examination` is launched with it, and tells of each block; nothing waits.
         """
         dtype = np.dtype(values.dtype)
-        of = {"values": values, "scaling": None, "scales": scales}
-        given = partial(DeviceMatrix, **of, there=True, hermitian=False, kept=True)
+        arguments = {"values": values, "scaling": None, "scales": scales}
+        make_matrix = partial(
+            DeviceMatrix, **arguments, on_device=True, hermitian=False, borrowed=True
+        )
         tiny = tiny_pivot(dtype, self.symbolic.method)
         with self._telling(dtype, dtype):
             before = self._with_memory(before, dtype)
-            factor = self._compute(given, dtype, dtype, tiny, before, looking)
-        factor.learn(_NOTHING, examined=False)
+            factor = self._compute(make_matrix, dtype, dtype, tiny, before, examination)
+        factor.learn(_UNEXAMINED_OUTCOME, examined=False)
         return factor
 
 
@@ -61,20 +63,20 @@ class BatchExamination:
     ----------
     values : device array (batch, nnz)
         By columns; always the same.
-    columns, mirror, own : device arrays
+    columns, mirror, diagonal_entries : device arrays
         See `BatchStatistics`.
-    judges : bool
+    sufficient : bool
         It is enough for a verdict.
     """
 
     method: Method
-    looks: BatchStatistics
-    judge: BatchChecks
+    statistics: BatchStatistics
+    checks: BatchChecks
     values: Array
     columns: tuple[Array, Array]
     mirror: Array | None
-    own: Array
-    judges: bool
+    diagonal_entries: Array
+    sufficient: bool
 
     def __call__(
         self,
@@ -83,16 +85,16 @@ class BatchExamination:
         d: PivotBlocks | None,
         largest: Array | None,
         values: Array,
-        found: Array,
-        again: bool,
+        numbers: Array,
+        repeated: bool,
         columns: tuple[int, int] | None = None,
     ) -> Callable[[], object]:
         """See `DeviceMatrix.examination`."""
         launches: list[Callable[[], object]] = [
-            self.looks.at_values(self.values, self.columns, self.mirror),
-            self.looks.at_pivots(panels, largest, self.values, self.own),
+            self.statistics.at_values(self.values, self.columns, self.mirror),
+            self.statistics.at_pivots(panels, largest, self.values, self.diagonal_entries),
         ]
-        if self.judges:
+        if self.sufficient:
             launches.append(self.verdict())
         return partial(_all, launches)
 
@@ -100,11 +102,11 @@ class BatchExamination:
         self, ratios: Array | None = None, even: Array | None = None
     ) -> Callable[[], object]:
         """What judges factors, and brings numbers of systems; see `BatchChecks.factors`."""
-        judge, dtype = self.judge, np.dtype(self.values.dtype)
-        verdict = judge.factors(self.method, dtype, self.looks, ratios, even)
-        return partial(_all, [judge.begin, verdict, judge.fetch])
+        checks, dtype = self.checks, np.dtype(self.values.dtype)
+        verdict = checks.factors(self.method, dtype, self.statistics, ratios, even)
+        return partial(_all, [checks.begin, verdict, checks.fetch])
 
 
 def _all(launches: list[Callable[[], object]]) -> None:
-    for one in launches:
-        one()
+    for launch in launches:
+        launch()

@@ -7,10 +7,10 @@ import numpy as np
 from ...cpu.small.one_system import EntryPattern
 from ...gpu.runtime.device import Device
 from ...symbolic.equilibrate import SWEEPS
-from ..input import Given
+from ..input import AnyArray
 
 _MAX_EXPONENT = 500  # exponent of a factor: products of two and their inverses are numbers
-_WASTE = 16  # places of a padded list for each entry, from which on the host does it
+_MAX_PADDING = 16  # places of a padded list for each entry, from which on the host does it
 
 
 class BatchEquilibration:
@@ -19,56 +19,56 @@ class BatchEquilibration:
     Parameters
     ----------
     pattern : EntryPattern
-    alike : bool
+    symmetric : bool
         Of rows and columns alike.
     device : Device
     """
 
-    def __init__(self, pattern: EntryPattern, alike: bool, device: Device) -> None:
+    def __init__(self, pattern: EntryPattern, symmetric: bool, device: Device) -> None:
         indptr, indices = pattern.indptr, pattern.indices
-        self._alike, self._device = alike, device
-        self._xp: Given = device.xp
+        self._symmetric, self._device = symmetric, device
+        self._xp: AnyArray = device.xp
         n = indptr.size - 1
         by_rows, count = np.argsort(indices, kind="stable"), np.bincount(indices, minlength=n)
         longest = max(int(count.max(initial=0)), int(np.diff(indptr).max(initial=0)))
-        self.fits = n * longest <= _WASTE * max(indices.size, 1)
+        self.fits = n * longest <= _MAX_PADDING * max(indices.size, 1)
         if not self.fits:
             return
         pointer = np.concatenate([[0], np.cumsum(count)])
         upload = device.upload
         self._row, self._column = upload(indices), upload(np.repeat(np.arange(n), np.diff(indptr)))
-        self._of_rows = upload(_padded(pointer, by_rows))
-        self._of_columns = upload(_padded(indptr, np.arange(indices.size)))
+        self._row_lists = upload(_padded(pointer, by_rows))
+        self._column_lists = upload(_padded(indptr, np.arange(indices.size)))
         begin = [np.rint(np.log2(factors)) for factors in (pattern.row, pattern.column)]
-        self._begin: list[Given] = [upload(exponent) for exponent in begin]
+        self._begin: list[AnyArray] = [upload(exponent) for exponent in begin]
 
-    def __call__(self, values: Given) -> tuple[Given, Given]:
+    def __call__(self, values: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Powers of two for values (batch, nnz) on the device: (batch, n) each, there too."""
         xp = self._xp
         with np.errstate(divide="ignore"):
             size = xp.log2(xp.abs(values).astype(np.float64))
         size = xp.where(xp.isfinite(size), size, -np.inf)
         row, column = self._begin
-        if self._alike:
+        if self._symmetric:
             scale = xp.zeros((values.shape[0], row.size)) + 0.5 * (row + column)
             for _ in range(SWEEPS):
-                most = self._largest(size + scale[:, self._row], self._of_columns)
+                most = self._largest(size + scale[:, self._row], self._column_lists)
                 scale -= 0.5 * xp.where(xp.isfinite(most), most + scale, 0)
             both = self._powers(xp.rint(scale))
             return both, both
         size = xp.rint(size) + row[self._row] + column[self._column]
-        by_row = self._largest(size, self._of_rows)
+        by_row = self._largest(size, self._row_lists)
         by_row = xp.where(xp.isfinite(by_row), by_row, 0)
-        by_column = self._largest(size - by_row[:, self._row], self._of_columns)
+        by_column = self._largest(size - by_row[:, self._row], self._column_lists)
         by_column = xp.where(xp.isfinite(by_column), by_column, 0)
         return self._powers(row - by_row), self._powers(column - by_column)
 
-    def _largest(self, size: Given, lists: Given) -> Given:
+    def _largest(self, size: AnyArray, lists: AnyArray) -> AnyArray:
         """Largest of the entries of each list, (batch, n)."""
         least = self._xp.full((size.shape[0], 1), -np.inf)
         return self._xp.concatenate([size, least], axis=1)[:, lists].max(axis=2)
 
-    def _powers(self, exponent: Given) -> Given:
+    def _powers(self, exponent: AnyArray) -> AnyArray:
         xp = self._xp
         small = xp.clip(exponent, -_MAX_EXPONENT, _MAX_EXPONENT).astype(np.int32)
         return xp.ldexp(xp.ones(exponent.shape), small)

@@ -18,7 +18,7 @@ from ...gpu.sparse.factor import GpuFactor
 from ...gpu.sparse.solve.system import DeviceSystem
 from ...numeric.linear_system import eps_of
 from ...numeric.thresholds import THRESHOLDS, margin_of
-from ..input import Given
+from ..input import AnyArray
 from ..substitute import Report
 from .checks import BatchChecks, CheckedSolutions
 
@@ -46,8 +46,8 @@ class BatchSolver:
     """
 
     count: int
-    looks: BatchStatistics
-    judge: BatchChecks
+    statistics: BatchStatistics
+    checks: BatchChecks
     trees: SmallTreeSolver
     measures: dict[bool, tuple[Array, Launch]] = field(default_factory=dict)
     measured: set[bool] = field(default_factory=set)
@@ -59,7 +59,7 @@ class BatchSolver:
     def begin(self, dtype: np.dtype) -> None:
         """Forget condition numbers for vectors of another precision than these."""
         if self.precision not in (0.0, eps_of(dtype)):
-            self.judge.known.counted[...] = np.nan
+            self.checks.known.counted[...] = np.nan
             self.known.clear()
         self.precision = eps_of(dtype)
 
@@ -72,14 +72,14 @@ class BatchSolver:
         """Infinity norms of op(A); nothing waits."""
         side = trans != "N"
         if side not in self.measures:
-            values: Given = factor.values
+            values: AnyArray = factor.values
             rows = factor.system(trans, factor.dtype).rows
-            self.measures[side] = self.looks.norms(rows, values.reshape(self.count, -1))
-        found, measure = self.measures[side]
+            self.measures[side] = self.statistics.norms(rows, values.reshape(self.count, -1))
+        norms, measure = self.measures[side]
         if side not in self.measured:
             measure()
             self.measured.add(side)
-        return found
+        return norms
 
 
 class BatchSolutions(NamedTuple):
@@ -95,7 +95,7 @@ class BatchSolutions(NamedTuple):
         What is found of all systems.
     """
 
-    X: Given
+    X: AnyArray
     clean: np.ndarray | None
     report: Callable[[], Report]
 
@@ -105,7 +105,7 @@ class _ForestSolution(NamedTuple):
 
     X: Array
     R: Array
-    sizes: Given
+    sizes: AnyArray
 
 
 class _ForestSystem:
@@ -114,7 +114,7 @@ class _ForestSystem:
     Parameters
     ----------
     factor : GpuFactor
-    solving : BatchSolver
+    solver : BatchSolver
     trans : {"N", "T", "H"}
     dtype : numpy.dtype
         Of the vectors.
@@ -125,101 +125,110 @@ class _ForestSystem:
     def __init__(
         self,
         factor: GpuFactor,
-        solving: BatchSolver,
+        solver: BatchSolver,
         trans: str,
         dtype: np.dtype,
-        asked: Given,
+        asked: AnyArray,
     ) -> None:
-        alike = dtype == factor.dtype and not factor.entries.long
-        self._trees = solving.trees if alike and solving.trees.suits(dtype) else None
-        self.factor, self.count, self.trans, self.dtype = factor, solving.count, trans, dtype
+        compatible = dtype == factor.dtype and not factor.entries.long
+        self._trees = solver.trees if compatible and solver.trees.suits(dtype) else None
+        self.factor, self.count, self.trans, self.dtype = factor, solver.count, trans, dtype
         self.device, self.eps, self.asked = factor.entries.device, eps_of(dtype), asked
-        self.xp: Given = self.device.xp
+        self.xp: AnyArray = self.device.xp
         self.by_component = factor.scales[0] is not None
-        self._solving, self.which = solving, int(trans != "N")
-        self.known = solving.judge.known
-        self._norm = solving.norms(factor, trans)
-        self._order = factor.entries.n // max(solving.count, 1)
+        self._solver, self.which = solver, int(trans != "N")
+        self.known = solver.checks.known
+        self._norm = solver.norms(factor, trans)
+        self._order = factor.entries.n // max(solver.count, 1)
 
     @cached_property
     def system(self) -> DeviceSystem:
         """What solves for vectors of all systems."""
         return self.factor.system(self.trans, self.dtype)
 
-    def by_system(self, V: Array) -> Given:
+    def by_system(self, V: Array) -> AnyArray:
         """Vectors as (k, batch, n)."""
         return V.T.reshape(V.shape[1], self.count, -1)
 
-    def largest(self, V: Array) -> Given:
+    def largest(self, V: Array) -> AnyArray:
         """Largest modulus of each vector of each system, (k, batch)."""
         return self.xp.abs(self.by_system(V)).max(axis=2).astype(np.float64)
 
     def certified(self, B: Array) -> _ForestSolution | None:
         """Solutions with certificates as condition numbers; None if none are to be tried."""
-        solving, trees = self._solving, self._trees
-        if trees is None or not solving.certifies or self.which in solving.known:
+        solver, trees = self._solver, self._trees
+        if trees is None or not solver.certifies or self.which in solver.known:
             return None
         if self.asked is not None or B.shape[1] > 1 or not trees.certifies(self.dtype):
             return None
-        bound: Given = self.known.counted[self.which]
-        found = _ForestSolution(*trees.solved(self.factor, self.trans, B, None, B, bound))
+        bound: AnyArray = self.known.counted[self.which]
+        solutions = _ForestSolution(*trees.solved(self.factor, self.trans, B, None, B, bound))
         self.known.condition[self.which] = bound
-        return found
+        return solutions
 
-    def solved(self, given: Array, before: Array | None, B: Array) -> _ForestSolution:
-        """`before` plus solutions for `given`, and what is measured of them."""
+    def solved(self, rhs: Array, before: Array | None, B: Array) -> _ForestSolution:
+        """`before` plus solutions for `rhs`, and what is measured of them."""
         if self._trees is not None:
-            return _ForestSolution(*self._trees.solved(self.factor, self.trans, given, before, B))
+            return _ForestSolution(*self._trees.solved(self.factor, self.trans, rhs, before, B))
         system = self.system
-        X = system.solve(given) if before is None else system.corrected(before, given)
+        X = system.solve(rhs) if before is None else system.corrected(before, rhs)
         R, norms = system.sizes(X, B, self.count)
-        sizes: Given = norms[:-1].reshape(B.shape[1], 5, self.count)
+        sizes: AnyArray = norms[:-1].reshape(B.shape[1], 5, self.count)
         return _ForestSolution(X, R, sizes)
 
     @property
-    def first_probes(self) -> Given:
+    def first_probes(self) -> AnyArray:
         """The vectors that estimates begin with, (2, batch * n); made once."""
-        made, n = self._solving.probes, self._order
-        if self.dtype not in made:
+        probes, n = self._solver.probes, self._order
+        if self.dtype not in probes:
             first = np.empty((2, n))
             begin(first)
             block = np.tile(first[:, None], (1, self.count, 1)).reshape(2, -1)
-            made[self.dtype] = self.device.upload(block.astype(self.dtype))
-        return made[self.dtype]
+            probes[self.dtype] = self.device.upload(block.astype(self.dtype))
+        return probes[self.dtype]
 
     @cached_property
-    def row_sums(self) -> Given:
+    def row_sums(self) -> AnyArray:
         """Row sums of |op(A)|, (batch, n) float64."""
-        sums: Given = self.system.row_sums()
+        sums: AnyArray = self.system.row_sums()
         return sums.reshape(self.count, -1)
 
-    def judged(self, found: _ForestSolution, own: Array | None = None) -> CheckedSolutions:
+    def checked(
+        self, solutions: _ForestSolution, solution_condition: Array | None = None
+    ) -> CheckedSolutions:
         """What sizes say of solutions, and their own condition numbers; waits."""
-        of = found.sizes, self._norm, self.which, self.asked, own, (self.factor.dtype, self.dtype)
-        return self._solving.judge.solutions(*of, self.by_component)
+        arguments = (
+            solutions.sizes,
+            self._norm,
+            self.which,
+            self.asked,
+            solution_condition,
+            (self.factor.dtype, self.dtype),
+        )
+        return self._solver.checks.solutions(*arguments, self.by_component)
 
     def chosen(
-        self, better: Given, trial: _ForestSolution, other: _ForestSolution
+        self, better: AnyArray, trial: _ForestSolution, current: _ForestSolution
     ) -> _ForestSolution:
-        """What is of `trial` where `better` (k, batch), and of the other elsewhere."""
+        """What is of `trial` where `better` (k, batch), and of `current` elsewhere."""
         xp, mask = self.xp, better[:, :, None]
         X, R = (
             xp.where(mask, self.by_system(a), self.by_system(b)).reshape(len(better), -1).T
-            for a, b in zip(trial[:2], other[:2], strict=True)
+            for a, b in zip(trial[:2], current[:2], strict=True)
         )
-        sizes = xp.where(better[:, None], trial.sizes, other.sizes)
+        sizes = xp.where(better[:, None], trial.sizes, current.sizes)
         return _ForestSolution(X, R, sizes)
 
 
 def solved(
-    factor: GpuFactor, solving: BatchSolver, trans: str, B: Given, asked: np.ndarray | None = None
+    factor: GpuFactor, solver: BatchSolver, trans: str, B: AnyArray, asked: np.ndarray | None = None
 ) -> BatchSolutions:
     """Solve systems of a forest.
 
     Parameters
     ----------
     factor : GpuFactor
-    solving : BatchSolver
+    solver : BatchSolver
         Of these factors; changed.
     trans : {"N", "T", "H"}
     B : (batch, k, n) or (1, k, n) array
@@ -227,120 +236,130 @@ def solved(
     asked : (batch,) bool array, optional
         Systems that are meant; solutions of others are NaN, and nothing is known of them.
     """
-    count, (k, n) = solving.count, B.shape[1:]
+    count, (k, n) = solver.count, B.shape[1:]
     device, xp = factor.entries.device, factor.entries.device.xp
     if not (count and k and n):
-        return BatchSolutions(xp.empty((count, k, n), B.dtype), None, lambda: _nothing(count))
-    meant: Given = None if asked is None else device.upload(asked.astype(np.uint8))
-    solving.begin(np.dtype(B.dtype))
-    of = _ForestSystem(factor, solving, trans, np.dtype(B.dtype), meant)
+        return BatchSolutions(xp.empty((count, k, n), B.dtype), None, lambda: _empty_report(count))
+    mask: AnyArray = None if asked is None else device.upload(asked.astype(np.uint8))
+    solver.begin(np.dtype(B.dtype))
+    forest = _ForestSystem(factor, solver, trans, np.dtype(B.dtype), mask)
     with np.errstate(all="ignore"):
         rhs = _vectors(xp, xp.asarray(B), count)
-        found = certified = of.certified(rhs)
-        if found is None:
-            found = of.solved(rhs, None, rhs)
-        judged, steps = of.judged(found), None
-        if judged.poor:
-            found, judged, steps = _refined(of, rhs, found, judged)
-        if judged.unknown or (certified is not None and judged.unclean):
-            solving.certifies &= certified is None
-            _estimate(of)
-            judged = of.judged(found)
-        solving.known.add(of.which)
-        own = None
-        if judged.unclean > judged.poor:
-            own = _condition(of, _weights(of, rhs, found))
-            judged = of.judged(found, own)
-        X = of.by_system(found.X).transpose(1, 0, 2)
-        if meant is not None:
-            X = xp.where(meant[:, None, None] > 0, X, np.nan).astype(B.dtype)
-    clean = device.download(judged.clean) if judged.unclean or meant is not None else None
-    return BatchSolutions(X, clean, lambda: _report(of, judged, steps, own))
+        solutions = certified = forest.certified(rhs)
+        if solutions is None:
+            solutions = forest.solved(rhs, None, rhs)
+        checked, steps = forest.checked(solutions), None
+        if checked.poor:
+            solutions, checked, steps = _refined(forest, rhs, solutions, checked)
+        if checked.unknown or (certified is not None and checked.unclean):
+            solver.certifies &= certified is None
+            _estimate(forest)
+            checked = forest.checked(solutions)
+        solver.known.add(forest.which)
+        solution_condition = None
+        if checked.unclean > checked.poor:
+            solution_condition = _condition(forest, _weights(forest, rhs, solutions))
+            checked = forest.checked(solutions, solution_condition)
+        X = forest.by_system(solutions.X).transpose(1, 0, 2)
+        if mask is not None:
+            X = xp.where(mask[:, None, None] > 0, X, np.nan).astype(B.dtype)
+    clean = device.download(checked.clean) if checked.unclean or mask is not None else None
+    return BatchSolutions(X, clean, lambda: _report(forest, checked, steps, solution_condition))
 
 
-def nowhere(X: Given) -> BatchSolutions:
+def unsolved(X: AnyArray) -> BatchSolutions:
     """Systems of which none is meant."""
     return BatchSolutions(X, np.zeros(len(X), np.bool_), lambda: Report.empty(len(X)))
 
 
-def _nothing(count: int) -> Report:
+def _empty_report(count: int) -> Report:
     """Of systems without unknowns, or without right-hand sides."""
     report = Report.empty(count)
     report.error[:], report.clean[:] = 0.0, True
     return report
 
 
-def _vectors(xp: Given, B: Given, count: int) -> Array:
+def _vectors(xp: AnyArray, B: AnyArray, count: int) -> Array:
     """Right-hand sides (batch or 1, k, n) as vectors (batch * n, k)."""
     k, n = B.shape[1:]
     if k == 1 and B.shape[0] == count and B.flags.c_contiguous:
         return B.reshape(1, -1).T
-    whole = xp.broadcast_to(B, (count, k, n)).transpose(1, 0, 2)
-    return xp.ascontiguousarray(whole).reshape(k, -1).T
+    expanded = xp.broadcast_to(B, (count, k, n)).transpose(1, 0, 2)
+    return xp.ascontiguousarray(expanded).reshape(k, -1).T
 
 
-def _report(of: _ForestSystem, judged: CheckedSolutions, steps: Given, own: Given) -> Report:
+def _report(
+    forest: _ForestSystem, checked: CheckedSolutions, steps: AnyArray, solution_condition: AnyArray
+) -> Report:
     """What was found of each system, on the host."""
-    download = of.device.download
-    condition = of.known.condition[of.which] if own is None else own
-    condition = np.where(download(judged.fine), download(condition), np.nan)
-    taken = np.zeros(of.count, np.int64) if steps is None else download(steps)
-    return Report(download(judged.error), taken, condition, download(judged.clean))
+    download = forest.device.download
+    condition = (
+        forest.known.condition[forest.which] if solution_condition is None else solution_condition
+    )
+    condition = np.where(download(checked.fine), download(condition), np.nan)
+    taken = np.zeros(forest.count, np.int64) if steps is None else download(steps)
+    return Report(download(checked.error), taken, condition, download(checked.clean))
 
 
 def _refined(
-    of: _ForestSystem, B: Array, found: _ForestSolution, judged: CheckedSolutions
-) -> tuple[_ForestSolution, CheckedSolutions, Given]:
+    forest: _ForestSystem, B: Array, solutions: _ForestSolution, checked: CheckedSolutions
+) -> tuple[_ForestSolution, CheckedSolutions, AnyArray]:
     """Corrections of those systems that are not good enough, while they help; and how many."""
-    xp = of.xp
-    active, steps = xp.ones(of.count, np.bool_), xp.zeros(of.count, np.int64)
+    xp = forest.xp
+    active, steps = xp.ones(forest.count, np.bool_), xp.zeros(forest.count, np.int64)
     for _ in range(_STEPS):
-        merit = judged.merit
+        merit = checked.merit
         active &= (merit > 1).any(axis=0)
         if not active.any():
             break
-        trial = of.solved(found.R, found.X, B)
-        trial_merit = of.judged(trial).merit
+        trial = forest.solved(solutions.R, solutions.X, B)
+        trial_merit = forest.checked(trial).merit
         better = (trial_merit < merit) & active
         active &= (better & (trial_merit <= merit / 2)).any(axis=0)
-        found = of.chosen(better, trial, found)
+        solutions = forest.chosen(better, trial, solutions)
         steps += better.any(axis=0)
-        judged = of.judged(found)
-    return found, judged, steps
+        checked = forest.checked(solutions)
+    return solutions, checked, steps
 
 
-def _estimate(of: _ForestSystem) -> None:
+def _estimate(forest: _ForestSystem) -> None:
     """Find the condition number of each system, for all right-hand sides."""
-    made: Given = _condition(of, of.row_sums)
-    counted = margin_of(of.dtype) * made
-    roundoff = eps_of(of.factor.dtype)
-    if roundoff > of.eps:
-        counted = of.xp.where(made * roundoff > THRESHOLDS.single, np.inf, counted)
-    if of.asked is not None:
-        made = of.xp.where(of.asked > 0, made, of.known.condition[of.which])
-        counted = of.xp.where(of.asked > 0, counted, of.known.counted[of.which])
-    of.known.condition[of.which], of.known.counted[of.which] = made, counted
+    condition: AnyArray = _condition(forest, forest.row_sums)
+    counted = margin_of(forest.dtype) * condition
+    roundoff = eps_of(forest.factor.dtype)
+    if roundoff > forest.eps:
+        counted = forest.xp.where(condition * roundoff > THRESHOLDS.single, np.inf, counted)
+    if forest.asked is not None:
+        condition = forest.xp.where(
+            forest.asked > 0, condition, forest.known.condition[forest.which]
+        )
+        counted = forest.xp.where(forest.asked > 0, counted, forest.known.counted[forest.which])
+    forest.known.condition[forest.which], forest.known.counted[forest.which] = condition, counted
 
 
-def _weights(of: _ForestSystem, B: Array, found: _ForestSolution) -> Given:
+def _weights(forest: _ForestSystem, B: Array, solutions: _ForestSolution) -> AnyArray:
     """Weights (batch, n) of the condition numbers of solutions."""
-    xp, solution = of.xp, found.sizes[:, 1]
-    error = xp.maximum(found.sizes[:, 4].max(axis=0), of.eps)
-    used = (solution > 0) & xp.isfinite(solution)
-    scale = xp.where(used, 1 / xp.where(used, solution, 1), 0)
-    weights: Given = of.system.weighted(found.X, B, xp.concatenate([scale, 1 / error[None]]))
-    return weights.reshape(of.count, -1)
+    xp, x_norms = forest.xp, solutions.sizes[:, 1]
+    error = xp.maximum(solutions.sizes[:, 4].max(axis=0), forest.eps)
+    used = (x_norms > 0) & xp.isfinite(x_norms)
+    scale = xp.where(used, 1 / xp.where(used, x_norms, 1), 0)
+    weights: AnyArray = forest.system.weighted(
+        solutions.X, B, xp.concatenate([scale, 1 / error[None]])
+    )
+    return weights.reshape(forest.count, -1)
 
 
-def _condition(of: _ForestSystem, weight: Given) -> Given:
+def _condition(forest: _ForestSystem, weight: AnyArray) -> AnyArray:
     """As `numeric.one_norm` does it: one block of two vectors for all systems."""
-    xp = of.xp
-    one, other = ("N", "H") if of.trans == "N" else ("H", "N")
-    Y: Given = of.by_system(of.factor.system(other, of.dtype).solve(of.first_probes.T))
-    moduli: Given = xp.abs(Y)
+    xp = forest.xp
+    forward, adjoint = ("N", "H") if forest.trans == "N" else ("H", "N")
+    Y: AnyArray = forest.by_system(
+        forest.factor.system(adjoint, forest.dtype).solve(forest.first_probes.T)
+    )
+    moduli: AnyArray = xp.abs(Y)
     sums = (weight * moduli).sum(axis=2).max(axis=0)
     signs = weight * xp.where(moduli > 0, Y / xp.where(moduli > 0, moduli, 1), 1)
-    signs = xp.ascontiguousarray(signs.astype(of.dtype)).reshape(2, -1)
-    gains = of.largest(of.factor.system(one, of.dtype).solve(signs.T)).max(axis=0)
-    found = xp.maximum(sums, gains)
-    return xp.where(xp.isnan(found), np.inf, found)
+    signs = xp.ascontiguousarray(signs.astype(forest.dtype)).reshape(2, -1)
+    gains = forest.largest(forest.factor.system(forward, forest.dtype).solve(signs.T)).max(axis=0)
+    condition = xp.maximum(sums, gains)
+    return xp.where(xp.isnan(condition), np.inf, condition)

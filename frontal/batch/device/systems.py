@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...backend.protocol import HostFactor, NumericFactor, panel_offsets
-from ...cpu.small.one_system import SOUND, UNSURE, pattern_of
+from ...cpu.small.one_system import ACCEPTED, UNSURE, pattern_of
 from ...factor.analyzed import Analyzed
 from ...gpu.runtime import device as devices
 from ...gpu.runtime.array import Array
@@ -21,18 +21,18 @@ from ...gpu.sparse.batch.small_trees import SmallTreeSolver
 from ...gpu.sparse.batch.statistics import BatchStatistics
 from ...gpu.sparse.factor import GpuFactor
 from ...gpu.sparse.factorize.equilibration import Scales
-from ...gpu.sparse.factorize.pivot_statistics import diagonal_there
+from ...gpu.sparse.factorize.pivot_statistics import device_diagonal
 from ...matrix.symmetry import is_hermitian
 from ...symbolic.scaling import Scaling
 from ..forest import forest
-from ..input import Given
+from ..input import AnyArray
 from ..per_system import pivot_ratios, scaled_each, slogdets
 from ..substitute import Report
 from ..systems import Answer
 from .checks import BatchChecks
 from .factorize import BatchExamination, ForestBackend
 from .scaling import BatchEquilibration
-from .solve import BatchSolutions, BatchSolver, nowhere, solved
+from .solve import BatchSolutions, BatchSolver, solved, unsolved
 
 _MAX_FOREST_ENTRIES = 1 << 28  # entries of the panels of a forest
 
@@ -48,63 +48,65 @@ class _ForestPart:
         Scaling; None without.
     """
 
-    def __init__(self, analysis: Analyzed, values: Given, device: Device) -> None:
+    def __init__(self, analysis: Analyzed, values: AnyArray, device: Device) -> None:
         symbolic, count = analysis.symbolic, values.shape[0]
         self.analysis, self.symbolic, self.values = analysis, symbolic, values
         self._flat: Array = values.reshape(-1)
         self._offsets = panel_offsets(symbolic.plan, symbolic.method)
-        of = self._pattern = pattern_of(analysis.symbolic, analysis.matching, self._offsets)
+        pattern = self._pattern = pattern_of(analysis.symbolic, analysis.matching, self._offsets)
         self._device, self._backend = device, ForestBackend(forest(symbolic, count), device)
         self._factor: GpuFactor | None = None
         self._host: HostFactor | None = None
-        self._equilibration = BatchEquilibration(of, symbolic.method.one_triangle, device)
-        self.row: Given = None
-        self.column: Given = None
+        self._equilibration = BatchEquilibration(pattern, symbolic.method.one_triangle, device)
+        self.row: AnyArray = None
+        self.column: AnyArray = None
         self._scales: Scales = None, None
 
     @cached_property
-    def _solving(self) -> BatchSolver:
+    def _solver(self) -> BatchSolver:
         pattern, count = self._backend.pattern, len(self.values)
-        looks, judge = BatchStatistics(pattern, count), BatchChecks(self._device, count)
-        return BatchSolver(count, looks, judge, SmallTreeSolver(pattern, count))
+        statistics, checks = BatchStatistics(pattern, count), BatchChecks(self._device, count)
+        return BatchSolver(count, statistics, checks, SmallTreeSolver(pattern, count))
 
     @cached_property
-    def _looking(self) -> BatchExamination:
-        of, method, upload = self._pattern, self.symbolic.method, self._device.upload
-        mirror = upload(of.mirror.astype(np.int32)) if method.one_triangle else None
-        columns = upload(of.indptr.astype(np.int32)), upload(of.indices.astype(np.int32))
-        own = upload(np.maximum(of.own, 0).astype(np.int32))
-        alone = not method.indefinite and (not method.scaling or self._equilibration.fits)
-        looks, judge = self._solving.looks, self._solving.judge
-        return BatchExamination(method, looks, judge, self.values, columns, mirror, own, alone)
+    def _examination(self) -> BatchExamination:
+        pattern, method, upload = self._pattern, self.symbolic.method, self._device.upload
+        mirror = upload(pattern.mirror.astype(np.int32)) if method.one_triangle else None
+        columns = upload(pattern.indptr.astype(np.int32)), upload(pattern.indices.astype(np.int32))
+        diagonal_entries = upload(np.maximum(pattern.diagonal, 0).astype(np.int32))
+        sufficient = not method.indefinite and (not method.scaling or self._equilibration.fits)
+        statistics, checks = self._solver.statistics, self._solver.checks
+        return BatchExamination(
+            method, statistics, checks, self.values, columns, mirror, diagonal_entries, sufficient
+        )
 
     def factorize(self) -> np.ndarray | int:
         """Factorize all of them; the outcome of each, or one of all."""
         even = self._scale() if self.symbolic.method.scaling else None
-        of = self._flat, self._scales, self._factor, self._looking
-        self._factor = self._backend.attempted(*of)
+        arguments = self._flat, self._scales, self._factor, self._examination
+        self._factor = self._backend.attempted(*arguments)
         self._host = None
-        self._solving.renew()
-        if not self._looking.judges:
-            self._looking.verdict(self._ratios(), even)()
+        self._solver.renew()
+        if not self._examination.sufficient:
+            self._examination.verdict(self._ratios(), even)()
         self._device.wait()
-        judge = self._solving.judge
-        return self._device.download(judge.outcome) if judge.unsound else SOUND
+        checks = self._solver.checks
+        return self._device.download(checks.outcome) if checks.rejected else ACCEPTED
 
     def _scale(self) -> Array | None:
         """Put factors for rows and columns of all systems in their place; which have some.
 
         None, if all do.
         """
-        device, of, even = self._device, self._pattern, None
+        device, pattern, even = self._device, self._pattern, None
         if self._equilibration.fits:
             row, column = self._equilibration(self.values)
         else:
-            given = device.download(self.values)
-            given[~np.isfinite(given).all(axis=1)] = 0
-            both = np.empty((2, len(given), self.symbolic.n))
-            begin = of.row, of.column, self.symbolic.method.one_triangle, *both
-            good = scaled_each(of.indptr, of.indices, given, *begin)
+            host_values = device.download(self.values)
+            host_values[~np.isfinite(host_values).all(axis=1)] = 0
+            both = np.empty((2, len(host_values), self.symbolic.n))
+            begin = pattern.row, pattern.column, self.symbolic.method.one_triangle, *both
+            good = scaled_each(pattern.indptr, pattern.indices, host_values, *begin)
             even = device.upload(good.astype(np.uint8))
             row, column = (device.upload(factors) for factors in both)
         if self.row is None:
@@ -120,9 +122,9 @@ class _ForestPart:
         coupling = self.factor.subdiagonal().reshape(len(self.values), -1)
         if not coupling.any():
             return None
-        size = self._device.download(self._solving.looks.of_values)[0]
+        size = self._device.download(self._solver.statistics.of_values)[0]
         coupling[~np.isfinite(size)] = 0
-        pivots = diagonal_there(self.factor.pattern, self.factor.storage.panels)
+        pivots = device_diagonal(self.factor.pattern, self.factor.storage.panels)
         diagonal = self._device.download(pivots).reshape(coupling.shape)
         return self._device.upload(pivot_ratios(self.symbolic.method, diagonal, coupling))
 
@@ -133,9 +135,9 @@ class _ForestPart:
             raise RuntimeError("nothing was factorized")
         return self._factor
 
-    def solve(self, trans: str, B: Given, asked: np.ndarray | None) -> BatchSolutions:
+    def solve(self, trans: str, B: AnyArray, asked: np.ndarray | None) -> BatchSolutions:
         """Solutions of those that are asked for, or of all."""
-        return solved(self.factor, self._solving, trans, B, asked)
+        return solved(self.factor, self._solver, trans, B, asked)
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
         """Of all of them."""
@@ -150,19 +152,24 @@ class _ForestPart:
         """A copy of the factor of one of them on the host."""
         host = self._host = self._host or self.factor.to_host()
         symbolic, n, size = self.symbolic, self.symbolic.n, int(self._offsets[-1])
-        own = slice(i * n, (i + 1) * n)
-        one = HostFactor(
+        columns = slice(i * n, (i + 1) * n)
+        single = HostFactor(
             host.panels[i * size : (i + 1) * size].copy(),
-            *(host.pivots[own].copy(), 0, host.subdiagonal[own].copy(), np.empty(0, np.int32)),
+            *(
+                host.pivots[columns].copy(),
+                0,
+                host.subdiagonal[columns].copy(),
+                np.empty(0, np.int32),
+            ),
         )
         values = self._device.download(self.values[i])
         hermitian = is_hermitian(symbolic.indptr, symbolic.indices, values)
         scaling = None
         if symbolic.method.scaling:
-            one_of = self._device.download(self.row[i]), self._device.download(self.column[i])
-            scaling = Scaling(*one_of)
+            scales = self._device.download(self.row[i]), self._device.download(self.column[i])
+            scaling = Scaling(*scales)
         engine = self.analysis.on("cpu").engine
-        return engine.from_host(one, symbolic.with_values(values, hermitian), scaling)
+        return engine.from_host(single, symbolic.with_values(values, hermitian), scaling)
 
 
 class DeviceSystems:
@@ -177,22 +184,24 @@ class DeviceSystems:
 
     on_device = True
 
-    def __init__(self, analysis: Analyzed, values: Given) -> None:
+    def __init__(self, analysis: Analyzed, values: AnyArray) -> None:
         symbolic, count = analysis.symbolic, values.shape[0]
         self._device = devices.device_of()
-        self._xp: Given = self._device.xp
-        self.values: Given = self._xp.asarray(values)
+        self._xp: AnyArray = self._device.xp
+        self.values: AnyArray = self._xp.asarray(values)
         size = int(panel_offsets(symbolic.plan, symbolic.method)[-1])
-        most = min(
+        max_systems = min(
             _MAX_FOREST_ENTRIES // max(size, 1), np.iinfo(np.int32).max // max(symbolic.n, 1)
         )
-        pieces = -(-count // max(most, 1))
+        pieces = -(-count // max(max_systems, 1))
         self._ends = np.linspace(0, count, pieces + 1).round().astype(np.int64)
-        self._own = [slice(*pair) for pair in pairwise(self._ends.tolist())]
-        self._parts = [_ForestPart(analysis, self.values[own], self._device) for own in self._own]
+        self._slices = [slice(*pair) for pair in pairwise(self._ends.tolist())]
+        self._parts = [
+            _ForestPart(analysis, self.values[members], self._device) for members in self._slices
+        ]
         self._n, self._count = symbolic.n, count
 
-    def renew(self, systems: np.ndarray, values: Given) -> None:
+    def renew(self, systems: np.ndarray, values: AnyArray) -> None:
         """See `systems.Engine`: into the same memory, where graphs read them."""
         if not self._device.holds(values):
             values = np.asarray(values, self.values.dtype)
@@ -204,9 +213,9 @@ class DeviceSystems:
     def factorize(self, systems: np.ndarray) -> np.ndarray:
         """See `systems.Engine`; others of a forest are computed anew, to the same bits."""
         outcome, asked = np.full(self._count, UNSURE, np.int64), self._asked(systems)
-        for part, own in zip(self._parts, self._own, strict=True):
-            if self._n and (asked is None or asked[own].any()):
-                outcome[own] = part.factorize()
+        for forest_part, members in zip(self._parts, self._slices, strict=True):
+            if self._n and (asked is None or asked[members].any()):
+                outcome[members] = forest_part.factorize()
         return outcome if asked is None else outcome[systems]
 
     def _asked(self, systems: np.ndarray) -> np.ndarray | None:
@@ -217,33 +226,35 @@ class DeviceSystems:
         asked[systems] = True
         return asked
 
-    def solve(self, trans: str, B: Given, systems: np.ndarray) -> Answer:
+    def solve(self, trans: str, B: AnyArray, systems: np.ndarray) -> Answer:
         """See `systems.Engine`; on the device."""
-        asked, xp, found = self._asked(systems), self._xp, []
-        for part, own in zip(self._parts, self._own, strict=True):
-            of = None if asked is None or asked[own].all() else asked[own]
-            if of is None or of.any():
-                found.append(part.solve(trans, B[own] if B.shape[0] > 1 else B, of))
+        asked, xp, solutions = self._asked(systems), self._xp, []
+        for forest_part, members in zip(self._parts, self._slices, strict=True):
+            mask = None if asked is None or asked[members].all() else asked[members]
+            if mask is None or mask.any():
+                solutions.append(
+                    forest_part.solve(trans, B[members] if B.shape[0] > 1 else B, mask)
+                )
             else:
-                size = of.size, B.shape[1], self._n
-                found.append(nowhere(xp.full(size, np.nan, B.dtype)))
-        if not found:
-            found = [nowhere(xp.empty((0, B.shape[1], self._n), B.dtype))]
-        if any(one.clean is not None for one in found):
-            clean = [np.True_ if one.clean is None else one.clean for one in found]
-            sure = [np.broadcast_to(c, len(one.X)) for c, one in zip(clean, found, strict=True)]
+                size = mask.size, B.shape[1], self._n
+                solutions.append(unsolved(xp.full(size, np.nan, B.dtype)))
+        if not solutions:
+            solutions = [unsolved(xp.empty((0, B.shape[1], self._n), B.dtype))]
+        if any(s.clean is not None for s in solutions):
+            clean = [np.True_ if s.clean is None else s.clean for s in solutions]
+            sure = [np.broadcast_to(c, len(s.X)) for c, s in zip(clean, solutions, strict=True)]
             systems = systems[~np.concatenate(sure)[systems]]
         else:
             systems = systems[:0]
-        X = found[0].X if len(found) == 1 else xp.concatenate([one.X for one in found])
+        X = solutions[0].X if len(solutions) == 1 else xp.concatenate([s.X for s in solutions])
         return Answer(
-            xp.ascontiguousarray(X), systems, lambda: _joined([f.report() for f in found])
+            xp.ascontiguousarray(X), systems, lambda: _joined([f.report() for f in solutions])
         )
 
     def slogdet(self, systems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """See `systems.Engine`."""
-        pairs = [part.slogdet() for part in self._parts]
-        sign, value = (np.concatenate(one) for one in zip(*pairs, strict=True))
+        pairs = [forest_part.slogdet() for forest_part in self._parts]
+        sign, value = (np.concatenate(arrays) for arrays in zip(*pairs, strict=True))
         return sign[systems], value[systems]
 
     def numeric(self, i: int) -> NumericFactor:

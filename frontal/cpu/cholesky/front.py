@@ -46,21 +46,34 @@ def triangle(tile):
 def _update_tile(routines, i, j, size, order, k, a, lda, beta, c, ldc, item):
     """Tile (i, j) of C = beta C - A A^H, where A is order by k."""
     rows = min(size, order - i * size)
-    left = a + i * size * item
+    row_tile = a + i * size * item
     out = c + (i + j * ldc) * size * item
     if i == j:
-        herk(routines, rows, k, left, lda, beta, out, ldc)
+        herk(routines, rows, k, row_tile, lda, beta, out, ldc)
     else:
-        right = a + j * size * item
+        column_tile = a + j * size * item
         adjoint = routines.adjoint
         gemm(
-            routines, NO_TRANS, adjoint, rows, size, k, MINUS, left, lda, right, lda, beta, out, ldc
+            routines,
+            NO_TRANS,
+            adjoint,
+            rows,
+            size,
+            k,
+            MINUS,
+            row_tile,
+            lda,
+            column_tile,
+            lda,
+            beta,
+            out,
+            ldc,
         )
 
 
 @inner
 def run_tile(work, kind, s, step, tile, size, rank):
-    """One tile of a phase of front s; SOUND always."""
+    """One tile of a phase of front s; returns `NO_UNSTABLE_PIVOT`."""
     if kind == ASSEMBLE:
         assemble(work, s, tile, size, rank)
         return NO_UNSTABLE_PIVOT
@@ -168,8 +181,8 @@ def factor_small(work, s, rank):
         for j in range(first, last):
             if not _eliminate_column(a, panel, ld, j, last):
                 return j + 1
-        left, out = panel + last + first * ld, panel + last * (ld + 1)
-        _subtract(routines, ld - last, k - last, last - first, a, left, ld, ONE, a, out, ld)
+        below, out = panel + last + first * ld, panel + last * (ld + 1)
+        _subtract(routines, ld - last, k - last, last - first, a, below, ld, ONE, a, out, ld)
     block = block_offset(work, s, rank)
     beta = ONE if work.plan.child_pointer[s + 1] > work.plan.child_pointer[s] else ZERO
     _subtract(routines, m, m, k, a, panel + k, ld, beta, work.arena, block, m)
@@ -193,19 +206,19 @@ def _eliminate_column(a, panel, ld, j, last):
 
 
 @inner
-def _subtract(routines, rows, columns, k, a, left, lda, beta, c, out, ldc):
+def _subtract(routines, rows, columns, k, a, a_offset, lda, beta, c, out, ldc):
     """Lower part of C = beta C - A B^H, rows by columns, where B are the first rows of A.
 
-    A begins at a[left], C at c[out].
+    A begins at a[a_offset], C at c[out].
     """
     if is_small_product(rows, columns, k):
         if beta == ZERO:
             clear(c, out, ldc * columns)
-        subtract_product(c, out, ldc, rows, columns, a, left, lda, left, 1, lda, k, True)
+        subtract_product(c, out, ldc, rows, columns, a, a_offset, lda, a_offset, 1, lda, k, True)
         return
     item = a.itemsize
     for j in range(0, columns, _STRIP):
-        begin, width = address(a) + (left + j) * item, min(_STRIP, columns - j)
+        begin, width = address(a) + (a_offset + j) * item, min(_STRIP, columns - j)
         gemm(
             routines, NO_TRANS, routines.adjoint, rows - j, width, k, MINUS, begin, lda, begin, lda,
             beta, address(c) + (out + j * (ldc + 1)) * item, ldc,
@@ -214,6 +227,6 @@ def _subtract(routines, rows, columns, k, a, left, lda, beta, c, out, ldc):
 
 def calls_blas(k: np.ndarray, m: np.ndarray) -> np.ndarray:
     """Whether fronts of so many pivot columns and update rows take more than loops."""
-    rest = np.maximum(k - _WINDOW, 0)
-    largest = np.maximum((rest + m) * rest * _WINDOW, m * m * k)
+    remainder = np.maximum(k - _WINDOW, 0)
+    largest = np.maximum((remainder + m) * remainder * _WINDOW, m * m * k)
     return (largest > MAX_LOOP_PRODUCT) | (k + m > MAX_LOOP_ROWS)

@@ -15,7 +15,7 @@ from ..blas import MINUS, NO_TRANS, ONE, TRANS, address, gemm
 from ..pivots import size_of
 
 _STEP = 16  # columns that are taken off the others together
-_IN_ORDER = 8.0  # entries of L where no other pivot was sought
+_MAX_UNPIVOTED_ENTRY = 8.0  # entries of L where no other pivot was sought
 ALPHA = (1 + np.sqrt(17.0)) / 8  # of the bounds of pivots of order 1 and 2, the best compromise
 
 
@@ -26,7 +26,7 @@ def conj_of(method, x):
 
 
 @inner
-def other_of(work):
+def transpose_letter(work):
     """How BLAS is told of L^T or L^H."""
     return work.routines.adjoint if work.method.adjoint else TRANS
 
@@ -43,10 +43,10 @@ def inverted(method, d0, d1, b):
 
     b is not small, so that nothing overflows.
     """
-    other = conj_of(method, b)
-    a0, a1 = d0 / other, d1 / b
+    upper = conj_of(method, b)
+    a0, a1 = d0 / upper, d1 / b
     determinant = a0 * a1 - 1
-    first, second = 1 / (other * determinant), 1 / (b * determinant)
+    first, second = 1 / (upper * determinant), 1 / (b * determinant)
     return a1 * first, a0 * second, -first, -second
 
 
@@ -68,9 +68,9 @@ def times_pivots(method, source, first, ld, rows, count, a, corner, diagonal_ld,
             copy_times(out, j * rows, source, column, rows, d)
             j += 1
         else:
-            last, other = a[pivot + diagonal_ld + 1], conj_of(method, b)
-            to, second = j * rows, column + ld
-            combine(out, to, to + rows, source, column, second, rows, d, last, b, other)
+            last, upper = a[pivot + diagonal_ld + 1], conj_of(method, b)
+            target, second = j * rows, column + ld
+            combine(out, target, target + rows, source, column, second, rows, d, last, b, upper)
             j += 2
 
 
@@ -107,21 +107,21 @@ def _find(block, ld, width, j, last, null):
     """
     p = j
     size, r = _largest(block, ld, width, p, j)
-    own = size_of(block[p * ld + p])
-    if not (size > null or own > null) or size != size or own != own:
+    diagonal = size_of(block[p * ld + p])
+    if not (size > null or diagonal > null) or size != size or diagonal != diagonal:
         return -1, -1
     for _ in range(width):
-        if own >= ALPHA * size:
+        if diagonal >= ALPHA * size:
             return p, p
         if r >= last:  # a column that was set aside
             return -1, -1
-        other, next_row = _largest(block, ld, width, r, j)
-        its = size_of(block[r * ld + r])
-        if its >= ALPHA * other:
+        next_size, next_row = _largest(block, ld, width, r, j)
+        next_diagonal = size_of(block[r * ld + r])
+        if next_diagonal >= ALPHA * next_size:
             return r, r
-        if not other > size:  # both diagonal entries are small for the one between
+        if not next_size > size:  # both diagonal entries are small for the one between
             return p, r
-        p, r, size, own = r, next_row, other, its
+        p, r, size, diagonal = r, next_row, next_size, next_diagonal
     return -1, -1  # NaN
 
 
@@ -170,7 +170,8 @@ def _eliminate_two(method, block, ld, width, j):
 def factor_in_order(work, block, width, null, scaled):
     """Factor the lower triangle of a block with pivots of order 1 as they come.
 
-    Returns whether that is sound; if not, the block is spoilt, and L is larger than `_IN_ORDER`.
+    Returns whether that is sound; if not, the block is spoilt, and L exceeds
+    `_MAX_UNPIVOTED_ENTRY`.
     """
     first, item, begin = np.int64(0), block.itemsize, address(block)
     while first < width:
@@ -185,7 +186,7 @@ def factor_in_order(work, block, width, null, scaled):
                 work.method, block, below, width, rows, last - first, block, corner, width, scaled
             )
             gemm(
-                work.routines, NO_TRANS, other_of(work), rows, rows, last - first, MINUS,
+                work.routines, NO_TRANS, transpose_letter(work), rows, rows, last - first, MINUS,
                 begin + below * item, width, address(scaled), rows, ONE,
                 begin + last * (width + 1) * item, width,
             )  # fmt: skip
@@ -204,7 +205,7 @@ def _columns_in_order(method, block, width, first, last, null):
         size = size_of(pivot)
         if not size > null:
             return False
-        if not within(block, column + j + 1, width - j - 1, _IN_ORDER * size):
+        if not within(block, column + j + 1, width - j - 1, _MAX_UNPIVOTED_ENTRY * size):
             return False
         inverse = 1 / pivot
         for c in range(j + 1, last):

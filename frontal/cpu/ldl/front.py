@@ -30,22 +30,22 @@ from .block import (
     divide_two,
     factor_block,
     factor_in_order,
-    other_of,
     times_pivots,
+    transpose_letter,
 )
 from .restore import restore_below
 
 BLOCK = 64  # columns factorized at once
 _STRIP = 64  # columns of a product whose triangle above the diagonal is not needed
-_NARROW, _FEW = 24, 128  # the same for products with so few columns
+_NARROW_STRIP, _MAX_NARROW_COLUMNS = 24, 128  # the same for products with so few columns
 _DEPTH = 256  # columns of L in one product
 SCRATCH_ENTRIES = _STRIP * _DEPTH  # of `Work.scratch` for each thread
 
 
 @inner
-def packed(done, found, width, good, shared):
+def packed(done, eliminated, width, good, shared):
     """What a phase is told of a block as one number; see `unpacked`."""
-    return done + (found << 32) + (width << 40) + (good << 48) + (np.int64(shared) << 56)
+    return done + (eliminated << 32) + (width << 40) + (good << 48) + (np.int64(shared) << 56)
 
 
 @inner
@@ -58,7 +58,8 @@ def unpacked(step):
 
 @inner
 def run_tile(work, kind, s, step, tile, size, rank):
-    """One tile of a phase of front s; returns how many columns of its block are good, or SOUND."""
+    """One tile of a phase of front s; returns how many columns of its block are good, or
+    `NO_UNSTABLE_PIVOT`."""
     if kind == ASSEMBLE:
         assemble(work, s, tile, size, rank)
     elif kind == SOLVE:
@@ -85,38 +86,38 @@ def factor_diagonal_block(work, s, done, width, rank):
     """
     a, method, null = work.panels, work.method, null_bound(work.routines)
     k, m = shape(work, s)
-    ld, area, room = k + m, width * width, work.scratch[rank * work.room :]
+    ld, area, scratch = k + m, width * width, work.scratch[rank * work.scratch_size :]
     corner = work.panel[s] + done * (ld + 1)
-    block, given, turn = room[:area], room[area : 2 * area], _turn(work, rank)
+    block, original, turn = scratch[:area], scratch[area : 2 * area], _turn(work, rank)
     for j in range(width):
         turn[j] = j
         for i in range(j, width):
             block[j * width + i] = a[corner + j * ld + i]
-    found = width
-    if not factor_in_order(work, block, width, null, room[2 * area :]):
+    eliminated = width
+    if not factor_in_order(work, block, width, null, scratch[2 * area :]):
         for j in range(width):
             for i in range(j, width):
                 x = a[corner + j * ld + i]
-                block[j * width + i] = given[j * width + i] = x
-                block[i * width + j] = given[i * width + j] = conj_of(method, x)
-        found = factor_block(method, block, width, width, turn, null)
+                block[j * width + i] = original[j * width + i] = x
+                block[i * width + j] = original[i * width + j] = conj_of(method, x)
+        eliminated = factor_block(method, block, width, width, turn, null)
         _permute_before(work, s, done, width, turn, rank)
     for j in range(width):
         for i in range(j, width):
-            if j < found:
+            if j < eliminated:
                 a[corner + j * ld + i] = block[j * width + i]
             else:
-                a[corner + j * ld + i] = given[turn[j] * width + turn[i]]
+                a[corner + j * ld + i] = original[turn[j] * width + turn[i]]
         if done + j + 1 < k:
             mark = corner + (j + 1) * ld + j
-            a[mark] = block[(j + 1) * width + j] if j < found and j + 1 < width else 0
-    return found
+            a[mark] = block[(j + 1) * width + j] if j < eliminated and j + 1 < width else 0
+    return eliminated
 
 
 @inner
 def _permute_before(work, s, done, width, turn, rank):
     """Rows of L left of a block, and the names of its columns, as the block was permuted."""
-    a, before = work.panels, work.scratch[rank * work.room + 2 * BLOCK * BLOCK :]
+    a, before = work.panels, work.scratch[rank * work.scratch_size + 2 * BLOCK * BLOCK :]
     k, m = shape(work, s)
     for j in range(done):
         begin = work.panel[s] + j * (k + m) + done
@@ -142,7 +143,7 @@ def _turns(turn, width):
 @inner
 def _solve_below(work, s, step, tile, size, rank):
     """Tile of L below a diagonal block; returns how many of its columns are small enough."""
-    done, found, width, _, shared = unpacked(step)
+    done, eliminated, width, _, shared = unpacked(step)
     a = work.panels
     k, m = shape(work, s)
     ld, row = k + m, done + width + tile * size
@@ -151,10 +152,22 @@ def _solve_below(work, s, step, tile, size, rank):
     corner = work.panel[s] + done * (ld + 1)
     turn = _turn(work, 0 if shared else rank)
     if _turns(turn, width):
-        _permute_columns(a, begin, ld, rows, width, turn, work.scratch[rank * work.room :])
+        _permute_columns(a, begin, ld, rows, width, turn, work.scratch[rank * work.scratch_size :])
     block, below = address(a) + corner * a.itemsize, address(a) + begin * a.itemsize
-    trsm(work.routines, RIGHT, LOWER, other_of(work), UNIT, rows, found, block, ld, below, ld)
-    return _divide(work.method, a, begin, ld, rows, corner, found)
+    trsm(
+        work.routines,
+        RIGHT,
+        LOWER,
+        transpose_letter(work),
+        UNIT,
+        rows,
+        eliminated,
+        block,
+        ld,
+        below,
+        ld,
+    )
+    return _divide(work.method, a, begin, ld, rows, corner, eliminated)
 
 
 @inner
@@ -172,11 +185,11 @@ def _permute_columns(a, begin, ld, rows, width, turn, before):
 
 
 @inner
-def _divide(method, a, begin, ld, rows, corner, found):
+def _divide(method, a, begin, ld, rows, corner, eliminated):
     """Write X D^-1 over X; return the first column with an entry above `MAX_MULTIPLIER`."""
-    good, j = found, np.int64(0)
-    while j < found:
-        d, b = a[corner + j * (ld + 1)], coupled_below(a, corner, ld, j, found)
+    good, j = eliminated, np.int64(0)
+    while j < eliminated:
+        d, b = a[corner + j * (ld + 1)], coupled_below(a, corner, ld, j, eliminated)
         first = begin + j * ld
         if b == 0:
             multiply(a, first, rows, 1 / d)
@@ -209,13 +222,13 @@ def _update_below(work, s, step, tile, size, rank):
 
 
 @inner
-def columns_of_pivot(work, s, done, good, found):
+def columns_of_pivot(work, s, done, good, eliminated):
     """Columns of the pivot behind the good ones of a block; 0 if all are good."""
     k, m = shape(work, s)
-    if good == found:
+    if good == eliminated:
         return 0
     mark = work.panel[s] + (done + good + 1) * (k + m) + done + good
-    return 2 if good + 1 < found and work.panels[mark] != 0 else 1
+    return 2 if good + 1 < eliminated and work.panels[mark] != 0 else 1
 
 
 @inner
@@ -248,10 +261,10 @@ def subtract_product(work, s, rank, row, rows, column, columns, first, last, tar
     L_i and L_j are rows of L from `row` and `column` on; where these are the same, of C the lower
     triangle is wanted alone.
     """
-    a, scaled = work.panels, work.scratch[rank * work.room :]
+    a, scaled = work.panels, work.scratch[rank * work.scratch_size :]
     k, m = shape(work, s)
     ld, item, panel, p = k + m, a.itemsize, work.panel[s], first
-    strips = _NARROW if row == column and columns <= _FEW else _STRIP
+    strips = _NARROW_STRIP if row == column and columns <= _MAX_NARROW_COLUMNS else _STRIP
     while True:
         end = min(p + _DEPTH, last)
         if end < last and a[panel + end * ld + end - 1] != 0:  # not between the columns of a pivot
@@ -263,10 +276,11 @@ def subtract_product(work, s, rank, row, rows, column, columns, first, last, tar
                 work.method, a, right, ld, width, end - p, a, panel + p * (ld + 1), ld, scaled
             )
             top = strip if row == column else 0
-            left = address(a) + (panel + row + top + p * ld) * item
+            row_address = address(a) + (panel + row + top + p * ld) * item
             gemm(
-                work.routines, NO_TRANS, other_of(work), rows - top, width, end - p, MINUS, left,
-                ld, address(scaled), width, beta, target + (top + strip * ldc) * item, ldc,
+                work.routines, NO_TRANS, transpose_letter(work), rows - top, width, end - p, MINUS,
+                row_address, ld, address(scaled), width, beta, target + (top + strip * ldc) * item,
+                ldc,
             )  # fmt: skip
         p, beta = end, ONE
         if p >= last:

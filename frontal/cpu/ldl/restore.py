@@ -7,44 +7,44 @@ import numpy as np
 from ...compile.jit import inner
 from ..assembly import shape
 from ..blas import NO_TRANS, ONE, ZERO, address, gemm
-from .block import other_of, times_pivots
+from .block import times_pivots, transpose_letter
 
 _ROWS = 64  # at a time, and columns of a block
-_PART = _ROWS * _ROWS  # of the scratch
+_SCRATCH_BLOCK = _ROWS * _ROWS  # of the scratch
 
 
 @inner
-def restore_below(work, s, done, found, width, good, shared, tile, size, rank):
+def restore_below(work, s, done, eliminated, width, good, shared, tile, size, rank):
     """Tile of rows below a block: its columns from `good` on, as `restore_diagonal` has them."""
-    a, room = work.panels, work.scratch[rank * work.room :]
+    a, scratch = work.panels, work.scratch[rank * work.scratch_size :]
     k, m = shape(work, s)
     ld, row = k + m, done + width + tile * size
     corner = work.panel[s] + done * (ld + 1)
-    _scale_rows(work, corner, ld, good, found, room)
+    _scale_rows(work, corner, ld, good, eliminated, scratch)
     for first in range(row, min(row + size, ld), _ROWS):
         rows = min(_ROWS, min(row + size, ld) - first)
-        left = work.panel[s] + done * ld + first
-        _multiply(work, address(a) + left * a.itemsize, ld, rows, good, found, room)
-        for j in range(found - good):
+        origin = work.panel[s] + done * ld + first
+        _multiply(work, address(a) + origin * a.itemsize, ld, rows, good, eliminated, scratch)
+        for j in range(eliminated - good):
             for i in range(rows):
-                a[left + (good + j) * ld + i] = room[_PART + j * rows + i]
+                a[origin + (good + j) * ld + i] = scratch[_SCRATCH_BLOCK + j * rows + i]
 
 
 @inner
-def restore_diagonal(work, s, done, found, width, good, rank):
+def restore_diagonal(work, s, done, eliminated, width, good, rank):
     """What the block was, as it is permuted now, from column `good` of its eliminated ones on."""
-    a, room = work.panels, work.scratch[rank * work.room :]
+    a, scratch = work.panels, work.scratch[rank * work.scratch_size :]
     k, m = shape(work, s)
     ld, rows = k + m, width - good
     corner = work.panel[s] + done * (ld + 1)
-    _scale_rows(work, corner, ld, good, found, room)
-    lower = room[3 * _PART :]
-    _explicit_rows(a, corner, ld, good, width, found, lower)
-    _multiply(work, address(lower), rows, rows, good, found, room)
-    for j in range(found - good):
+    _scale_rows(work, corner, ld, good, eliminated, scratch)
+    lower = scratch[3 * _SCRATCH_BLOCK :]
+    _explicit_rows(a, corner, ld, good, width, eliminated, lower)
+    _multiply(work, address(lower), rows, rows, good, eliminated, scratch)
+    for j in range(eliminated - good):
         for i in range(j, rows):
-            a[corner + (good + j) * ld + good + i] = room[_PART + j * rows + i]
-    for j in range(good, found):
+            a[corner + (good + j) * ld + good + i] = scratch[_SCRATCH_BLOCK + j * rows + i]
+    for j in range(good, eliminated):
         if done + j + 1 < k:
             a[corner + (j + 1) * ld + j] = 0
 
@@ -60,19 +60,19 @@ def _explicit_rows(a, corner, ld, first, last, columns, out):
 
 
 @inner
-def _scale_rows(work, corner, ld, good, found, room):
-    """L D of rows `good` to `found` of a block, into the first part of the scratch."""
-    a, lower = work.panels, room[2 * _PART :]
-    _explicit_rows(a, corner, ld, good, found, found, lower)
-    rows, begin = found - good, np.int64(0)
-    times_pivots(work.method, lower, begin, rows, rows, found, a, corner, ld, room)
+def _scale_rows(work, corner, ld, good, eliminated, scratch):
+    """L D of rows `good` to `eliminated` of a block, into the first part of the scratch."""
+    a, lower = work.panels, scratch[2 * _SCRATCH_BLOCK :]
+    _explicit_rows(a, corner, ld, good, eliminated, eliminated, lower)
+    rows, begin = eliminated - good, np.int64(0)
+    times_pivots(work.method, lower, begin, rows, rows, eliminated, a, corner, ld, scratch)
 
 
 @inner
-def _multiply(work, left, left_ld, rows, good, found, room):
+def _multiply(work, factor, factor_ld, rows, good, eliminated, scratch):
     """Rows of L times the adjoint of that, into the second part."""
-    count, scaled, item = found - good, address(room), room.itemsize
+    count, scaled, item = eliminated - good, address(scratch), scratch.itemsize
     gemm(
-        work.routines, NO_TRANS, other_of(work), rows, count, found, ONE, left, left_ld, scaled,
-        count, ZERO, scaled + _PART * item, rows,
+        work.routines, NO_TRANS, transpose_letter(work), rows, count, eliminated, ONE, factor,
+        factor_ld, scaled, count, ZERO, scaled + _SCRATCH_BLOCK * item, rows,
     )  # fmt: skip

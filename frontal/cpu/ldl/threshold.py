@@ -50,13 +50,13 @@ def _column(a, panel, ld, last, done, j):
 
 
 @inner
-def _two_sound(method, a, panel, ld, p, q, cp, cq):
+def _is_stable_pair(method, a, panel, ld, p, q, cp, cq):
     """Whether columns p < q, with largest entries cp and cq elsewhere, are a sound pivot."""
     d0, d1, b = a[panel + p * (ld + 1)], a[panel + q * (ld + 1)], a[panel + p * ld + q]
     if b == 0:
         return False
-    other = conj_of(method, b)
-    a0, a1 = d0 / other, d1 / b
+    upper = conj_of(method, b)
+    a0, a1 = d0 / upper, d1 / b
     determinant = a0 * a1 - 1
     if not size_of(determinant) >= _SINGULAR * max(1.0, size_of(a0 * a1)):
         return False
@@ -163,25 +163,28 @@ def eliminate_rest(work, s, done, last):
     k, m = shape(work, s)
     ld, null, j, failed = k + m, null_bound(work.routines), done, np.int64(0)
     while failed < last - done:
-        if j == done and _bears(a, panel + j * (ld + 1), ld - j, null):
+        if j == done and _is_stable(a, panel + j * (ld + 1), ld - j, null):
             _eliminate_one(work, s, j, last)
             done, j, failed = done + 1, j + 1, np.int64(0)
             continue
         largest, inside, row = _column(a, panel, ld, last, done, j)
-        own = size_of(a[panel + j * (ld + 1)])
+        diagonal = size_of(a[panel + j * (ld + 1)])
         count = np.int64(0)
-        if largest <= null and own <= null:
+        if largest <= null and diagonal <= null:
             exchange(work, s, done, j)
             _drop(work, s, done)
             count = np.int64(1)
-        elif own >= largest / MAX_MULTIPLIER and own > null:
+        elif diagonal >= largest / MAX_MULTIPLIER and diagonal > null:
             exchange(work, s, done, j)
             _eliminate_one(work, s, done, last)
             count = np.int64(1)
         elif row >= 0 and inside > null:
             p, q = min(j, row), max(j, row)
-            cp, cq = _beside(a, panel, ld, done, p, q), _beside(a, panel, ld, done, q, p)
-            if _two_sound(method, a, panel, ld, p, q, cp, cq):
+            cp, cq = (
+                _largest_outside(a, panel, ld, done, p, q),
+                _largest_outside(a, panel, ld, done, q, p),
+            )
+            if _is_stable_pair(method, a, panel, ld, p, q, cp, cq):
                 exchange(work, s, done, p)
                 exchange(work, s, done + 1, q)
                 _eliminate_two(work, s, done, last)
@@ -195,18 +198,18 @@ def eliminate_rest(work, s, done, last):
 
 
 @inner
-def _bears(a, at, rows, null):
+def _is_stable(a, at, rows, null):
     """Whether the first of so many entries is a pivot for those behind it."""
-    own = size_of(a[at])
-    return own > null and within(a, at + 1, rows - 1, own * MAX_MULTIPLIER)
+    pivot_size = size_of(a[at])
+    return pivot_size > null and within(a, at + 1, rows - 1, pivot_size * MAX_MULTIPLIER)
 
 
 @inner
-def _beside(a, panel, ld, done, j, other):
-    """Largest entry of column j off the diagonal and outside row `other`."""
+def _largest_outside(a, panel, ld, done, j, excluded):
+    """Largest entry of column j off the diagonal and outside row `excluded`."""
     best = 0 * abs(a[panel].real)
     for i in range(done, ld):
-        if i != j and i != other:
+        if i != j and i != excluded:
             size = size_of(a[panel + j * ld + i] if i > j else a[panel + i * ld + j])
             if not size <= best:
                 best = size

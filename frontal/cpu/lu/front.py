@@ -43,7 +43,7 @@ _MAX_LOOP_COLUMNS = 16  # so many are sooner taken off each other in turn
 
 @inner
 def run_tile(work, kind, s, step, tile, size, rank):
-    """One tile of a phase of front s; returns SOUND, or less where its pivots do not bear it."""
+    """One tile of a phase of front s; less than `NO_UNSTABLE_PIVOT` if L21 is too large."""
     if kind == ASSEMBLE:
         assemble(work, s, tile, size, rank)
         return NO_UNSTABLE_PIVOT
@@ -105,19 +105,19 @@ def _update_below(routines, panel, ld, step, k, tile, size, item):
     order = k - first
     tiles = (order + size - 1) // size
     i, j = (tile % tiles) * size, (tile // tiles) * size
-    left = panel + (first + i + step * ld) * item
-    right = panel + (step + (first + j) * ld) * item
+    l_tile = panel + (first + i + step * ld) * item
+    u_tile = panel + (step + (first + j) * ld) * item
     out = panel + (first + i + (first + j) * ld) * item
     rows, columns = min(size, order - i), min(size, order - j)
     gemm(
-        routines, NO_TRANS, NO_TRANS, rows, columns, width, MINUS, left, ld, right, ld,
+        routines, NO_TRANS, NO_TRANS, rows, columns, width, MINUS, l_tile, ld, u_tile, ld,
         ONE, out, ld,
     )  # fmt: skip
 
 
 @inner
 def _solve_lower(routines, a, origin, k, m, tile, size, item):
-    """Tile of L21; returns SOUND, or 0 if an entry is larger than `MAX_MULTIPLIER`."""
+    """Tile of L21; `NO_UNSTABLE_PIVOT`, or 0 if an entry is larger than `MAX_MULTIPLIER`."""
     ld = k + m
     row = k + tile * size
     rows = min(size, k + m - row)
@@ -167,18 +167,18 @@ def _update_block(work, s, tile, size, rank):
     empty = plan.child_pointer[s + 1] == plan.child_pointer[s]
     tiles, ld, item = (m + size - 1) // size, k + m, a.itemsize
     i, j = (tile % tiles) * size, (tile // tiles) * size
-    left, right = work.panel[s] + k + i, work.panel[s] + k * ld + j
+    l_offset, u_offset = work.panel[s] + k + i, work.panel[s] + k * ld + j
     out = block_offset(work, s, rank) + i + j * m
     rows, columns = min(size, m - i), min(size, m - j)
     if is_small_product(m, m, done):
         if empty:
             clear(c, out, m * m)
-        subtract_product(c, out, m, m, m, a, left, ld, right, 1, m, done, False)
+        subtract_product(c, out, m, m, m, a, l_offset, ld, u_offset, 1, m, done, False)
         return
-    of, to = address(a), address(c) + out * item
+    panels, target = address(a), address(c) + out * item
     gemm(
-        work.routines, NO_TRANS, TRANS, rows, columns, done, MINUS, of + left * item, ld,
-        of + right * item, m, ZERO if empty else ONE, to, m,
+        work.routines, NO_TRANS, TRANS, rows, columns, done, MINUS, panels + l_offset * item, ld,
+        panels + u_offset * item, m, ZERO if empty else ONE, target, m,
     )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def _exchange_columns(work, s, i, j):
 
 
 @inner
-def _bears(a, column, p, candidates, rows, null):
+def _is_stable(a, column, p, candidates, rows, null):
     """Whether the largest of the candidates, in row p, is a pivot for the whole column."""
     size, below, count = size_of(a[column + p]), column + candidates, rows - candidates
     if not within(a, below, count, size * MAX_MULTIPLIER):
@@ -102,7 +102,7 @@ def _eliminate_block(work, s, done, width, interchanges, firm):
     while j < last:
         column = corner + j * ld
         p = _largest(a, column, j, k - done)
-        if _bears(a, column, p, k - done, ld - done, null):
+        if _is_stable(a, column, p, k - done, ld - done, null):
             interchanges[done + j] = p + 1
             _eliminate_column(a, corner, ld, j, p, ld - done, width)
             j += 1

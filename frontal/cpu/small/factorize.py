@@ -16,7 +16,7 @@ from ...compile import tile_queue
 from ...compile.atomics import array_of
 from ...compile.jit import inlined, jit, view
 from ...matrix.canonical import Canonical
-from ...numeric.hopes import Hopes
+from ...numeric.backoff import Backoff
 from ...numeric.method import CHOLESKY, LDLH, LDLT, LU, Method
 from ...symbolic.matching import Matching
 from ...symbolic.phase import Symbolic
@@ -33,11 +33,11 @@ from ..layout import HostLayout
 from ..ldl import front as ldl
 from ..lu import front as lu
 from .gil_handoff import TURN, enter_python, leave_python
-from .one_system import SOUND, EntryPattern, SystemArrays, factorize_system, pattern_of
-from .solve import SmallSolver, describe_other
+from .one_system import ACCEPTED, EntryPattern, SystemArrays, factorize_system, pattern_of
+from .solve import SmallSolver, describe_factor
 
 MAX_SMALL_COLUMNS = 4096  # columns; of more the little that is saved is no matter
-_ROOM, _TURN = ldl.SCRATCH_ENTRIES, 2 * ldl.BLOCK
+_SCRATCH_ENTRIES, _TURN_ENTRIES = ldl.SCRATCH_ENTRIES, 2 * ldl.BLOCK
 _STATE = tile_queue.STATE_SIZE
 _NUMBERS = 18  # place in the index of numbers, behind addresses and sizes of nine arrays
 _NO_TABLE = np.empty(0, np.int64)
@@ -71,35 +71,35 @@ class SmallFactorizer:
     ) -> None:
         self.matching, self._dtype = matching, dtype
         self.first: SmallSolver | None = None
-        self.hopes = Hopes()
+        self.backoff = Backoff()
         method, n = place.symbolic.method, place.symbolic.n
         self._place, self._method, self._run = place, method, _RUN[method]
         by_rows = place.symbolic.by_rows[2]
         self._size, self._half = max(1, int(layout.panel[-1])), n * method.scaling
         # residuals sum over rows, which are the columns of a matrix that is symmetric
         turned = by_rows.size * (method.panels == 2 or dtype.kind == "c")
-        self._room = self._size + turned
+        self._storage_size = self._size + turned
         self._pivots, self._coupling = n * method.pivots, n * method.indefinite
         self._none = np.empty(0), np.empty(0, np.int32), np.empty(0, dtype)
-        plan, of = place.symbolic.plan, pattern_of(place.symbolic, matching, layout.panel)
+        plan, pattern = place.symbolic.plan, pattern_of(place.symbolic, matching, layout.panel)
         self._calls_blas = _calls_blas(method, plan)
         narrow = (
             *(plan.start, plan.parent, plan.rows, plan.relative, plan.children, plan.row),
-            *(plan.column, of.indices, layout.top),
+            *(plan.column, pattern.indices, layout.top),
         )
         wide = (
             *(plan.pointer, plan.child_pointer, plan.entry_pointer, plan.source),
-            *(layout.panel, layout.block, of.indptr, of.own, by_rows, of.place),
+            *(layout.panel, layout.block, pattern.indptr, pattern.diagonal, by_rows, pattern.place),
         )
         ends = [np.cumsum([0, *(a.size for a in arrays)]) for arrays in (narrow, wide)]
-        begin = np.concatenate([of.row, of.column][: 2 * method.scaling] or [np.empty(0)])
+        begin = np.concatenate([pattern.row, pattern.column][: 2 * method.scaling] or [np.empty(0)])
         calls = routines(dtype)
-        self._kept = (
+        self._arrays = (
             *(np.concatenate(narrow, dtype=np.int32), np.concatenate(wide, dtype=np.int64)),
             *(*ends, begin, *calls[:3], TURN),
         )
-        places = [(a.ctypes.data, a.size) for a in self._kept]
-        blocks = max(1, layout.shared + layout.own)
+        places = [(a.ctypes.data, a.size) for a in self._arrays]
+        blocks = max(1, layout.shared + layout.per_thread)
         numbers = blocks, self._size, calls.adjoint, matching is not None, turned > 0
         self._index = np.array([*sum(places, ()), *numbers], np.int64)
 
@@ -116,8 +116,8 @@ class SmallFactorizer:
         values, dtype, half, first = matrix.data, self._dtype, self._half, self.first
         if values.dtype != dtype or not values.flags.carray:
             return None
-        if storage is None or storage.dtype != dtype or storage.size < self._room:
-            storage = np.empty(self._room, dtype)
+        if storage is None or storage.dtype != dtype or storage.size < self._storage_size:
+            storage = np.empty(self._storage_size, dtype)
         scales, pivots, coupling = self._none
         if self._pivots:
             scales, pivots = np.empty(2 * half), np.empty(self._pivots, np.int32)
@@ -126,15 +126,15 @@ class SmallFactorizer:
         table = _NO_TABLE
         if first is not None and (matrix.hermitian or self._method.panels == 2):
             table = first.table.copy()
-        of = self._index, values, storage, pivots, coupling, scales, table
+        args = self._index, values, storage, pivots, coupling, scales, table
         if self._calls_blas:
             with single_threaded_blas():
-                outcome, ratio, infinity, one = self._run(*of)
+                outcome, ratio, infinity_norm, one_norm = self._run(*args)
         else:
-            outcome, ratio, infinity, one = self._run(*of)
-        if outcome != SOUND:
+            outcome, ratio, infinity_norm, one_norm = self._run(*args)
+        if outcome != ACCEPTED:
             return None
-        matrix = matrix.known(self._method, (infinity, one))
+        matrix = matrix.known(self._method, (infinity_norm, one_norm))
         scaling = Scaling(scales[:half], scales[half:]) if half else None
         host = HostFactor(storage[: self._size], pivots, 0, coupling)
         factor = CpuFactor(matrix, host, scaling, self._place)
@@ -151,23 +151,23 @@ def _calls_blas(method: Method, plan: Plan) -> bool:
     """Whether anything is more than loops."""
     if method.indefinite:
         return True
-    of = cholesky if method.one_triangle else lu
-    return bool(of.calls_blas(np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)).any())
+    front = cholesky if method.one_triangle else lu
+    return bool(front.calls_blas(np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)).any())
 
 
 @view
-def _call_values(parts, ends, i):
-    return parts[ends[i] : ends[i + 1]]
+def _segment(arrays, ends, i):
+    return arrays[ends[i] : ends[i + 1]]
 
 
 @inlined
 def _factorize(method, index, values, storage, pivots, coupling, scales, table):
     """Return outcome, ratio of pivots and norms; `SmallFactorizer` describes the index."""
-    dtype, nobody = values.dtype, np.empty(0, np.int32)
+    dtype, no_columns = values.dtype, np.empty(0, np.int32)
     turn = array_of(index, 8, np.int64)
     leave_python(turn)
     narrow, wide = array_of(index, 0, np.int32), array_of(index, 1, np.int64)
-    ends, far = array_of(index, 2, np.int64), array_of(index, 3, np.int64)
+    narrow_ends, wide_ends = array_of(index, 2, np.int64), array_of(index, 3, np.int64)
     begin, calls = array_of(index, 4, np.float64), array_of(index, 5, np.int64)
     scalars, reals = array_of(index, 6, dtype), array_of(index, 7, values.real.dtype)
     numbers = index[_NUMBERS:]
@@ -175,57 +175,70 @@ def _factorize(method, index, values, storage, pivots, coupling, scales, table):
     matched, turned = numbers[3] != 0, numbers[4] != 0
     blas, panels = Routines(calls, scalars, reals, adjoint), storage[:size]
     plan = Plan(
-        _call_values(narrow, ends, 0), _call_values(narrow, ends, 1), _call_values(wide, far, 0),
-        _call_values(narrow, ends, 2), _call_values(narrow, ends, 3), _call_values(wide, far, 1),
-        _call_values(narrow, ends, 4), _call_values(wide, far, 2), _call_values(wide, far, 3),
-        _call_values(narrow, ends, 5), _call_values(narrow, ends, 6),
+        _segment(narrow, narrow_ends, 0), _segment(narrow, narrow_ends, 1), _segment(wide,
+        wide_ends, 0), _segment(narrow, narrow_ends, 2), _segment(narrow, narrow_ends, 3),
+        _segment(wide, wide_ends, 1), _segment(narrow, narrow_ends, 4), _segment(wide, wide_ends,
+        2), _segment(wide, wide_ends, 3), _segment(narrow, narrow_ends, 5), _segment(narrow,
+        narrow_ends, 6),
     )  # fmt: skip
     n, fronts, half = plan.start[-1], plan.parent.size, scales.size // 2
-    some, room = fronts * method.pivots, _ROOM * method.indefinite
+    some, scratch = fronts * method.pivots, _SCRATCH_ENTRIES * method.indefinite
     delays = Delays(
-        np.empty(some, np.int32), np.empty(some, np.int32), np.empty(some, np.int64), nobody, True
+        np.empty(some, np.int32),
+        np.empty(some, np.int32),
+        np.empty(some, np.int64),
+        no_columns,
+        True,
     )
-    given = np.empty(values.size, dtype) if method.pivots else values
+    scaled = np.empty(values.size, dtype) if method.pivots else values
     work = HostWorkspace(
-        method, plan, blas, given, panels, pivots, np.empty(blocks, dtype), _call_values(wide, far,
-        4), _call_values(wide, far, 5), np.zeros(fronts, np.bool_), 0, 0,
-        np.empty(room, dtype), np.empty(_TURN * method.indefinite, np.int32), room, delays,
-        np.empty(_STATE, np.int64),
+        method, plan, blas, scaled, panels, pivots, np.empty(blocks, dtype), _segment(wide,
+        wide_ends, 4), _segment(wide, wide_ends, 5), np.zeros(fronts, np.bool_), 0, 0,
+        np.empty(scratch, dtype), np.empty(_TURN_ENTRIES * method.indefinite, np.int32), scratch,
+        delays, np.empty(_STATE, np.int64),
     )  # fmt: skip
     pattern = EntryPattern(
-        _call_values(wide, far, 6), _call_values(narrow, ends, 7), begin[:half], begin[half:],
-        _call_values(wide, far, 7), _call_values(wide, far, 8), _call_values(wide, far, 9),
+        _segment(wide, wide_ends, 6), _segment(narrow, narrow_ends, 7), begin[:half], begin[half:],
+        _segment(wide, wide_ends, 7), _segment(wide, wide_ends, 8), _segment(wide, wide_ends, 9),
     )  # fmt: skip
-    told, null, info = np.empty(3), np.empty(n, np.bool_), np.zeros(1, np.int32)
-    system = SystemArrays(values, coupling, scales[:half], scales[half:], told)
-    of = (
+    statistics, null, info = np.empty(3), np.empty(n, np.bool_), np.zeros(1, np.int32)
+    system = SystemArrays(values, coupling, scales[:half], scales[half:], statistics)
+    args = (
         reference(work),
         reference(pattern),
         reference(system),
-        _call_values(narrow, ends, 8),
+        _segment(narrow, narrow_ends, 8),
         matched,
         null,
         info,
     )
-    outcome = factorize_system(*of)
+    outcome = factorize_system(*args)
     keep_alive((work, pattern, system))
-    if outcome == SOUND and table.size > 0:
+    if outcome == ACCEPTED and table.size > 0:
         _describe(
-            table, panels, pivots, scales, values, storage[size:], pattern.mirror, turned, told
+            table,
+            panels,
+            pivots,
+            scales,
+            values,
+            storage[size:],
+            pattern.mirror,
+            turned,
+            statistics,
         )
     enter_python(turn, blas.table[8])
-    return outcome, told[0], told[1], told[2]
+    return outcome, statistics[0], statistics[1], statistics[2]
 
 
 @inlined
-def _describe(table, panels, pivots, scales, values, by_rows, place, turned, told):
-    """Write what solves with the factor, see `describe_other`."""
+def _describe(table, panels, pivots, scales, values, by_rows, place, turned, statistics):
+    """Write what solves with the factor, see `describe_factor`."""
     half, data = scales.size // 2, values
     if turned:
         data = by_rows[: values.size]
         for p in range(values.size):
             data[p] = values[place[p]]
-    describe_other(table, panels, pivots, scales[:half], scales[half:], data, told[1])
+    describe_factor(table, panels, pivots, scales[:half], scales[half:], data, statistics[1])
 
 
 @jit

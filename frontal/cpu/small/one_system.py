@@ -20,13 +20,13 @@ from ...symbolic.phase import Symbolic
 from ...symbolic.plan import Plan
 from ...symbolic.scaling import UNEVEN, UNEVEN_BELOW, larger_part, scale_values
 from .. import shared_state
-from ..factorize import take_part
-from ..finalize import settle_alone
+from ..factorize import work_on_fronts
+from ..finalize import finalize_in_place
 from ..shared_state import CRAMPED, FAILURE, NO_FAILURE, PERTURBED
 
 _SYMMETRY = THRESHOLDS.symmetry
 # Outcomes: a failed column of Cholesky is its position in elimination order, from 1.
-SOUND, UNSURE, NOT_FINITE = 0, -1, -2
+ACCEPTED, UNSURE, NOT_FINITE = 0, -1, -2
 
 
 class EntryPattern(NamedTuple):
@@ -38,7 +38,7 @@ class EntryPattern(NamedTuple):
         By columns.
     row, column : (n,) float64 arrays
         Scalings to begin with.
-    own : (n,) int64 array
+    diagonal : (n,) int64 array
         Place of the diagonal entry of each column among the values, in elimination order; -1 for
         none.
     mirror : (nnz,) int64 array
@@ -51,7 +51,7 @@ class EntryPattern(NamedTuple):
     indices: np.ndarray
     row: np.ndarray
     column: np.ndarray
-    own: np.ndarray
+    diagonal: np.ndarray
     mirror: np.ndarray
     place: np.ndarray
 
@@ -66,7 +66,7 @@ class SystemArrays(NamedTuple):
         As of a `HostFactor`.
     row, column : (n,) float64 arrays
         Get the scaling; (0,) for a method without.
-    told : (3,) float64 array
+    statistics : (3,) float64 array
         Gets `Health.pivot_ratio`, the infinity norm and the 1-norm.
     """
 
@@ -74,7 +74,7 @@ class SystemArrays(NamedTuple):
     subdiagonal: np.ndarray
     row: np.ndarray
     column: np.ndarray
-    told: np.ndarray
+    statistics: np.ndarray
 
 
 @inner
@@ -90,39 +90,39 @@ def _suits(pattern, values, adjoint, roundings):
     """Whether A is what a method of one triangle takes for granted, up to rounding of each row."""
     mirror, exact = pattern.mirror, True
     for p in range(values.size):
-        other = values[mirror[p]]
-        exact &= values[p] == (np.conj(other) if adjoint else other)
+        mirrored = values[mirror[p]]
+        exact &= values[p] == (np.conj(mirrored) if adjoint else mirrored)
     if exact:
         return True
     indptr, indices = pattern.indptr, pattern.indices
     slack = slack_of(indptr, indices, values, roundings)
     for j in range(slack.size):
         for p in range(indptr[j], indptr[j + 1]):
-            other = values[mirror[p]]
-            gap = np.float64(np.abs(values[p] - (np.conj(other) if adjoint else other)))
+            mirrored = values[mirror[p]]
+            gap = np.float64(np.abs(values[p] - (np.conj(mirrored) if adjoint else mirrored)))
             if not gap <= min(slack[j], slack[indices[p]]):
                 return False
     return True
 
 
 @inner
-def _is_even(own, scaled, eps):
+def _is_even(diagonal, scaled, eps):
     """Whether few entries are far below 1, or no diagonal entry is tiny, as `scaling_of` has it."""
-    far, tiny = 0, False
+    small, tiny = 0, False
     for p in range(scaled.size):
-        far += 0 < larger_part(scaled[p]) < UNEVEN_BELOW
-    for j in range(own.size):
-        tiny |= own[j] < 0 or larger_part(scaled[own[j]]) < np.sqrt(eps)
-    return not tiny or far <= UNEVEN * scaled.size
+        small += 0 < larger_part(scaled[p]) < UNEVEN_BELOW
+    for j in range(diagonal.size):
+        tiny |= diagonal[j] < 0 or larger_part(scaled[diagonal[j]]) < np.sqrt(eps)
+    return not tiny or small <= UNEVEN * scaled.size
 
 
 @inner
-def _squares(panels, place, own, values):
+def _squares(panels, place, diagonal, values):
     """Least square of a pivot of Cholesky over the entry that it came from."""
     least = np.float64(1)
     for j in range(place.size):
         pivot = np.float64(np.abs(panels[place[j]]))
-        size = np.float64(np.abs(values[own[j]])) if own[j] >= 0 else np.float64(0)
+        size = np.float64(np.abs(values[diagonal[j]])) if diagonal[j] >= 0 else np.float64(0)
         ratio = pivot * pivot / size
         least = ratio if not ratio >= least else least
     return least
@@ -132,8 +132,8 @@ def _squares(panels, place, own, values):
 def _size_of_pair(d0, d1, b, adjoint):
     """About the smaller singular value of a pivot of order 2."""
     size = np.float64(max(np.abs(b), max(np.abs(d0), np.abs(d1))))
-    other = np.conj(b) if adjoint else b
-    return np.float64(np.abs(d0 / size * d1 - b / size * other))
+    upper = np.conj(b) if adjoint else b
+    return np.float64(np.abs(d0 / size * d1 - b / size * upper))
 
 
 @inner
@@ -144,8 +144,8 @@ def _over_largest(panels, place, coupling, adjoint):
         size = np.float64(np.abs(panels[place[j]]))
         step = 1
         if coupling.size and coupling[j] != 0:
-            of = panels[place[j]], panels[place[j + 1]], coupling[j]
-            size, step = _size_of_pair(*of, adjoint), 2
+            pair = panels[place[j]], panels[place[j + 1]], coupling[j]
+            size, step = _size_of_pair(*pair, adjoint), 2
         least = size if not size >= least else least
         largest = size if size > largest else largest
         j += step
@@ -169,12 +169,12 @@ def _renew(plan, delays, state, pivoting):
 
 
 @inner
-def _moved(plan, delays):
+def _has_moved_columns(plan, delays):
     """Whether a front has not eliminated its own columns, in their order."""
     moved = False
     for s in range(plan.parent.size):
-        own = plan.start[s + 1] - plan.start[s]
-        moved |= delays.eliminated[s] != own or delays.listed[s] >= 0
+        planned = plan.start[s + 1] - plan.start[s]
+        moved |= delays.eliminated[s] != planned or delays.listed[s] >= 0
     return moved
 
 
@@ -185,21 +185,21 @@ def _outcome(work, pattern, system, null):
     if state[FAILURE] != NO_FAILURE:
         return np.int64(UNSURE) if state[FAILURE] == CRAMPED else state[FAILURE]
     panels, coupling = work.panels, system.subdiagonal
-    if method.pivots and (state[PERTURBED] > 0 or _moved(plan, delays)):
+    if method.pivots and (state[PERTURBED] > 0 or _has_moved_columns(plan, delays)):
         return np.int64(UNSURE)
     if method.indefinite:
         for j in range(null.size):
             null[j], coupling[j] = False, 0
-        settle_alone(plan, delays, work.panel, panels, work.pivots, coupling, null)
+        finalize_in_place(plan, delays, work.panel, panels, work.pivots, coupling, null)
         for j in range(null.size):
             if null[j]:
                 return np.int64(UNSURE)
     if method.pivots:
         ratio = _over_largest(panels, pattern.place, coupling, method.adjoint)
     else:
-        ratio = _squares(panels, pattern.place, pattern.own, system.values)
-    system.told[0] = ratio
-    return np.int64(SOUND if ratio >= np.sqrt(np.float64(work.routines.reals[3])) else UNSURE)
+        ratio = _squares(panels, pattern.place, pattern.diagonal, system.values)
+    system.statistics[0] = ratio
+    return np.int64(ACCEPTED if ratio >= np.sqrt(np.float64(work.routines.reals[3])) else UNSURE)
 
 
 @allocating
@@ -222,29 +222,29 @@ def factorize_system(work, pattern, system, top, matched, null, info):
     Returns
     -------
     int64
-        `SOUND`, `UNSURE`, `NOT_FINITE`, or the column of Cholesky that fails, from 1.
+        `ACCEPTED`, `UNSURE`, `NOT_FINITE`, or the column of Cholesky that fails, from 1.
     """
-    method, values, told = work.method, system.values, system.told
+    method, values, statistics = work.method, system.values, system.statistics
     eps = np.float64(work.routines.reals[3])
     if not _finite(values):
         return np.int64(NOT_FINITE)
     if method.one_triangle and not _suits(pattern, values, method.adjoint, _SYMMETRY * eps):
         return np.int64(UNSURE)
-    told[1], told[2] = norms(pattern.indptr, pattern.indices, values)
-    if not np.isfinite(told[1] + told[2]):
+    statistics[1], statistics[2] = norms(pattern.indptr, pattern.indices, values)
+    if not np.isfinite(statistics[1] + statistics[2]):
         return np.int64(UNSURE)
     if method.pivots:
         row, column, scaled = system.row, system.column, work.values
         for j in range(row.size):
             row[j], column[j] = pattern.row[j], pattern.column[j]
-        of = pattern.indptr, pattern.indices, values, row, column, method.one_triangle, scaled
-        if not scale_values(*of):
+        args = pattern.indptr, pattern.indices, values, row, column, method.one_triangle, scaled
+        if not scale_values(*args):
             return np.int64(UNSURE)
-        if not (matched or _is_even(pattern.own, scaled, eps)):
+        if not (matched or _is_even(pattern.diagonal, scaled, eps)):
             return np.int64(UNSURE)
     _renew(work.plan, work.delays, work.state, method.pivots)
-    work.state[shared_state.ROOM] = work.panels.size
-    take_part(work, top[:0], top[:0], top, True, np.int64(0), info)
+    work.state[shared_state.PANELS_END] = work.panels.size
+    work_on_fronts(work, top[:0], top[:0], top, True, np.int64(0), info)
     return _outcome(work, pattern, system, null)
 
 
@@ -269,9 +269,9 @@ def _diagonal(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """Place of each diagonal entry, -1 for those that are not stored."""
     n = indptr.size - 1
     column = np.repeat(np.arange(n), np.diff(indptr))
-    where, found = np.flatnonzero(indices == column), np.full(n, -1, np.int64)
-    found[column[where]] = where
-    return found
+    stored, places = np.flatnonzero(indices == column), np.full(n, -1, np.int64)
+    places[column[stored]] = stored
+    return places
 
 
 def _pivot_places(plan: Plan, panel: np.ndarray) -> np.ndarray:

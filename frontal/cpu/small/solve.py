@@ -31,8 +31,8 @@ TURNS = 3  # of an estimate: at most 5 blocks of products are formed
 # of op(A), of the matrix, and of the turn of threads. Behind addresses and sizes of all come flags,
 # and the bits of the norm and of the precision.
 PANELS, SIDES, MATRIX, TURN_OF_ALL, FLAGS, NUMBERS = 4, 11, 15, 19, 40, 51
-# of what `describe` is told, what each factor of a plan has alone
-_OWN = {"panels", "pivots", "diagonal", "coupling", "left", "right", "data"}
+# parameters of `describe` that differ between factors of one plan
+_PER_FACTOR = "panels", "pivots", "diagonal", "coupling", "rhs_factors", "solution_factors", "data"
 
 
 class SmallSolution(NamedTuple):
@@ -56,7 +56,7 @@ class SmallSolution(NamedTuple):
 
 
 class Factors(NamedTuple):
-    """What `substitute` is told, but for what op(A) is; `into` and `left` are of the rows of A."""
+    """Arguments of `substitute` without op(A); `into` and `row_factors` belong to rows of A."""
 
     start: np.ndarray
     pointer: np.ndarray
@@ -75,9 +75,9 @@ class Factors(NamedTuple):
     indefinite: bool
     conjugate: bool
     into: np.ndarray
-    left: np.ndarray
+    row_factors: np.ndarray
     out: np.ndarray
-    right: np.ndarray
+    column_factors: np.ndarray
     widest: int
     most: int
 
@@ -105,7 +105,7 @@ class SmallSolver:
     ----------
     table : int64 array
         See `describe`.
-    kept : tuple
+    arrays : tuple
         What it names, which lives as long.
     n, dtype, calls_blas
         As of a `Substitution`.
@@ -121,33 +121,35 @@ class SmallSolver:
     def __init__(
         self,
         table: np.ndarray,
-        kept: tuple[object, ...],
+        arrays: tuple[object, ...],
         n: int,
         dtype: np.dtype,
         calls_blas: bool,
     ) -> None:
-        self.table, self._kept, self._wide = table, kept, _NO_VECTORS[dtype.kind]
+        self.table, self._arrays, self._wide = table, arrays, _NO_VECTORS[dtype.kind]
         self._dtype, self._shape, self._calls_blas = dtype, (n,), calls_blas
         self.hopeful, self.failed = True, False
 
     @classmethod
-    def of(cls, solver: Substitution, matrix: tuple[Any, ...]) -> SmallSolver:
+    def from_substitution(cls, solver: Substitution, matrix: tuple[Any, ...]) -> SmallSolver:
         """By what solves, and a matrix as `residual.measure` takes it."""
         table, calls_blas = np.empty(NUMBERS + 2, np.int64), solver.calls_blas
         limit = enough(solver.dtype)
-        kept = *solver.bound, WIDTH if calls_blas else 1, *matrix, limit, TURN
-        _describe(table, *kept)
-        return cls(table, kept, solver.n, solver.dtype, calls_blas)
+        arrays = *solver.bound, WIDTH if calls_blas else 1, *matrix, limit, TURN
+        _describe(table, *arrays)
+        return cls(table, arrays, solver.n, solver.dtype, calls_blas)
 
     def without_numbers(self) -> SmallSolver:
-        """It with what all factors of the plan share, for `other`; it solves nothing itself."""
-        kept = tuple(a for name, a in zip(_TOLD, self._kept, strict=True) if name not in _OWN)
-        return SmallSolver(self.table, kept, self._shape[0], self._dtype, self._calls_blas)
+        """Return a solver with the arrays shared by all factors of the plan, for `with_factor`."""
+        arrays = tuple(
+            a for name, a in zip(_DESCRIBED, self._arrays, strict=True) if name not in _PER_FACTOR
+        )
+        return SmallSolver(self.table, arrays, self._shape[0], self._dtype, self._calls_blas)
 
-    def other(self, table: np.ndarray, *own: object) -> SmallSolver:
+    def with_factor(self, table: np.ndarray, *factor_arrays: object) -> SmallSolver:
         """That of another factor of the same plan: its table, and what that alone names."""
-        kept = self._kept, own
-        return SmallSolver(table, kept, self._shape[0], self._dtype, self._calls_blas)
+        arrays = self._arrays, factor_arrays
+        return SmallSolver(table, arrays, self._shape[0], self._dtype, self._calls_blas)
 
     def __call__(self, b: object, how: int) -> SmallSolution | None:
         """Return x and its error; None for what is no plain vector.
@@ -166,11 +168,11 @@ class SmallSolver:
         if not (self.hopeful and b.flags.carray):
             return None
         x = np.empty(b.size, self._dtype)
-        found = self._solve(b, x, how)
-        if not found[0] >= 0:
+        outcome = self._solve(b, x, how)
+        if not outcome[0] >= 0:
             self.hopeful, self.failed = False, True
             return None
-        return SmallSolution(x, *found)
+        return SmallSolution(x, *outcome)
 
     def condition(self, how: int) -> tuple[float, bool]:
         """Return the condition number that comes with a solution, and whether it is a bound."""
@@ -180,8 +182,8 @@ class SmallSolver:
     def _solve(self, b: np.ndarray, x: np.ndarray, how: int) -> tuple[float, float, bool]:
         if self._calls_blas:
             with single_threaded_blas():
-                return _solve_at_once(self.table, self._wide, b, x, how)
-        return _solve_at_once(self.table, self._wide, b, x, how)
+                return _solve_small(self.table, self._wide, b, x, how)
+        return _solve_small(self.table, self._wide, b, x, how)
 
 
 @brief
@@ -189,7 +191,7 @@ def describe(
     table,
     start, pointer, rows, panel, panels, pivots, diagonal, coupling, blas, scalars, reals, adjoint,
     one_triangle, unit, indefinite, conjugate, transposed, conjugated,
-    into, left, out, right, widest, most,
+    into, rhs_factors, out, solution_factors, widest, most,
     indptr, indices, data, flipped, by_component, norm, limits, enough, turn,
 ):  # fmt: skip
     """Write what `solve_small` reads, as an array costs a call from Python dozens of operations.
@@ -201,7 +203,7 @@ def describe(
     """
     arrays = (
         start, pointer, rows, panel, panels, pivots, diagonal, coupling, blas, scalars, reals,
-        into, left, out, right, indptr, indices, data, limits, turn,
+        into, rhs_factors, out, solution_factors, indptr, indices, data, limits, turn,
     )  # fmt: skip
     write_addresses(arrays, table)
     flags = (  # as `TableFlags`
@@ -216,29 +218,29 @@ def describe(
 
 
 _describe: Any = describe
-_TOLD = [*signature(_describe.py_func).parameters][1:]
+_DESCRIBED = [*signature(_describe.py_func).parameters][1:]
 
 
 @inlined
-def describe_other(table, panels, pivots, left, right, data, norm):
+def describe_factor(table, panels, pivots, rhs_factors, solution_factors, data, norm):
     """Write what another factor of the plan has of its own, but for D, over what a table names.
 
     The sides have no factors if these are empty.
     """
     write_addresses((panels, pivots), table[2 * PANELS :])
-    if left.size > 0:
-        write_addresses((left,), table[2 * (SIDES + 1) :])
-        write_addresses((right,), table[2 * (SIDES + 3) :])
+    if rhs_factors.size > 0:
+        write_addresses((rhs_factors,), table[2 * (SIDES + 1) :])
+        write_addresses((solution_factors,), table[2 * (SIDES + 3) :])
     write_addresses((data,), table[2 * (MATRIX + 2) :])
     table.view(np.float64)[NUMBERS] = norm
 
 
 @view
 def _flags(table):
-    of = table[FLAGS:NUMBERS]
+    words = table[FLAGS:NUMBERS]
     return TableFlags(
-        np.uint8(of[0]), of[1] != 0, of[2] != 0, of[3] != 0, of[4] != 0, of[5] != 0, of[6] != 0,
-        of[7], of[8], of[9] != 0, of[10] != 0,
+        np.uint8(words[0]), words[1] != 0, words[2] != 0, words[3] != 0, words[4] != 0, words[5] !=
+        0, words[6] != 0, words[7], words[8], words[9] != 0, words[10] != 0,
     )  # fmt: skip
 
 
@@ -270,38 +272,40 @@ def solve_small(table, wide, b, x, how):
     turn = array_of(table, TURN_OF_ALL, np.int64)
     leave_python(turn)
     flags = _flags(table)
-    of, transposed, conjugated = _factors(table, flags, x), flags.transposed, flags.conjugated
+    factors, transposed, conjugated = _factors(table, flags, x), flags.transposed, flags.conjugated
     indptr, indices = array_of(table, MATRIX, np.int64), array_of(table, MATRIX + 1, np.int32)
     data, limits = array_of(table, MATRIX + 2, x.dtype), array_of(table, MATRIX + 3, np.float64)
     numbers = table.view(np.float64)[NUMBERS:]
     flipped, norm, limit = flags.flipped, numbers[0], numbers[1]
-    n, by = of.into.size, reference(of)
+    n, pointer = factors.into.size, reference(factors)
     R, sizes = np.empty((1, n), x.dtype), np.empty((5, 1), x.real.dtype)
     error, fine = 0.0, True
     if b.size > 0:
         B, X = b.reshape((1, n)), x.reshape((1, n))
-        substitute_by(by, transposed, conjugated, B, X)
+        substitute_by(pointer, transposed, conjugated, B, X)
         error, fine = measure(
             indptr, indices, data, flipped, flags.by_component, norm, limits, X, B, R, sizes
         )
     condition, certified = -1.0, False
     if fine and how != KNOWN:
         matrix = indptr, indices, data, flipped
-        condition, certified = condition_of(by, transposed, conjugated, matrix, how, limit, wide, R)
-    enter_python(turn, of.table[8])
+        condition, certified = condition_of(
+            pointer, transposed, conjugated, matrix, how, limit, wide, R
+        )
+    enter_python(turn, factors.table[8])
     return max(error, limits[7]) if fine else -1.0, condition, certified
 
 
-_solve_at_once: Callable[..., tuple[float, float, bool]] = solve_small
+_solve_small: Callable[..., tuple[float, float, bool]] = solve_small
 
 
 @allocating
-def condition_of(of, transposed, conjugated, matrix, how, enough, wide, Z):
+def condition_of(factors, transposed, conjugated, matrix, how, enough, wide, Z):
     """Return || |op(A)^-1| |op(A)| e ||, and whether it is a bound; see `factor_condition`.
 
     Parameters
     ----------
-    of : Factors
+    factors : Factors
         Borrowed.
     transposed, conjugated : bool
         As for `substitute`.
@@ -322,34 +326,41 @@ def condition_of(of, transposed, conjugated, matrix, how, enough, wide, Z):
         B = np.empty_like(Z)
         for i in range(sums.size):
             B[0, i] = sums[i]
-        substitute_by(of, transposed, conjugated, B, Z)
+        substitute_by(factors, transposed, conjugated, B, Z)
         bound = certificate(indptr, indices, data, flipped, sums, Z[0])
         if bound < np.inf:
             return bound, True
-    return weighted_norm(of, transposed, sums, enough, wide), False
+    return weighted_norm(factors, transposed, sums, enough, wide), False
 
 
 @allocating
-def substitute_by(of, transposed, conjugated, B, X):
+def substitute_by(factors, transposed, conjugated, B, X):
     """See `substitute`, for borrowed `Factors`."""
-    into, left, out, right = of.into, of.left, of.out, of.right
+    into, rhs_factors, out, solution_factors = (
+        factors.into,
+        factors.row_factors,
+        factors.out,
+        factors.column_factors,
+    )
     if transposed:
-        into, left, out, right = out, right, into, left
+        into, rhs_factors, out, solution_factors = out, solution_factors, into, rhs_factors
     substitute(
-        of.start, of.pointer, of.rows, of.panel, of.panels, of.pivots, of.diagonal, of.subdiagonal,
-        of.table, of.scalars, of.reals, of.adjoint, of.one_triangle, of.unit, of.indefinite,
-        of.conjugate, transposed, conjugated, into, left, out, right, of.widest, of.most, B, X,
+        factors.start, factors.pointer, factors.rows, factors.panel, factors.panels, factors.pivots,
+        factors.diagonal, factors.subdiagonal, factors.table, factors.scalars, factors.reals,
+        factors.adjoint, factors.one_triangle, factors.unit, factors.indefinite, factors.conjugate,
+        transposed, conjugated, into, rhs_factors, out, solution_factors, factors.widest,
+        factors.most, B, X,
     )  # fmt: skip
 
 
 @allocating
-def weighted_norm(of, flip, w, enough, wide):
+def weighted_norm(factors, flip, w, enough, wide):
     """Return the 1-norm of W op(A)^-H, as `numeric.one_norm` has it; infinite if it is no number.
 
     No better one is sought of a norm that is less than `enough`, and a bound of it will do that is
     less by `PROBABLE_FRACTION`.
     """
-    n, found = w.size, -1.0
+    n, norm = w.size, -1.0
     complete = n <= FORMED
     X = np.zeros((n if complete else 2, n), wide.dtype)
     if complete:
@@ -358,29 +369,29 @@ def weighted_norm(of, flip, w, enough, wide):
     else:
         begin(X)
     Y, S = np.empty_like(X), np.empty_like(X)
-    sums, own = np.empty(X.shape[0]), np.empty(X.shape[0])
+    sums, products = np.empty(X.shape[0]), np.empty(X.shape[0])
     for turn in range(TURNS):
-        substitute_by(of, not flip, not flip, X, Y)
+        substitute_by(factors, not flip, not flip, X, Y)
         sign_block(w, Y, S, sums)
         j = np.argmax(sums)  # of NaN, if there is one
-        if sums[j] < found:
+        if sums[j] < norm:
             break
-        found = sums[j]
+        norm = sums[j]
         if turn == 0 and not complete:
-            bound = BOUND * n * found
+            bound = BOUND * n * norm
             if bound <= PROBABLE_FRACTION * enough:
                 return bound
-        if turn == TURNS - 1 or complete or not np.isfinite(found):
+        if turn == TURNS - 1 or complete or not np.isfinite(norm):
             break
-        substitute_by(of, flip, flip, S, Y)
-        largest, first, second = row_maxima(Y, X, own)
+        substitute_by(factors, flip, flip, S, Y)
+        largest, first, second = row_maxima(Y, X, products)
         if not np.isfinite(largest):
             return np.inf
-        if largest <= own[j]:
+        if largest <= products[j]:
             break
-        found = max(found, largest)
-        if found <= enough:
+        norm = max(norm, largest)
+        if norm <= enough:
             break
         X[:] = 0
         X[0, first] = X[1, second] = 1
-    return found if found == found else np.inf
+    return norm if norm == norm else np.inf

@@ -16,8 +16,8 @@ from ..._typing import Untyped
 from ..runtime.device import Device
 from ..runtime.jit import SCALARS
 from .copies import copied
+from .lists import Arrays, Form, described
 from .lists import Batch as Listed
-from .lists import Form, Held, described
 from .operands import Matrices, MatrixBatch, leading_dimension
 from .overlap import refuse_overlap
 
@@ -44,9 +44,9 @@ class Argument:
     vectors: bool = False
 
     @classmethod
-    def of_list(cls, held: Listed, device: Device) -> Argument:
+    def from_list(cls, batch: Listed, device: Device) -> Argument:
         """Matrices of different sizes, or vectors; columns must be contiguous."""
-        return cls("list", held, held.described(device), held.form.vectors)
+        return cls("list", batch, batch.described(device), batch.form.vectors)
 
     def result(self) -> Any:
         """Return the arrays as the user passed them: vectors where they were vectors."""
@@ -72,15 +72,15 @@ class Argument:
         if isinstance(self.arrays, Listed):
             rows, columns, _ = np.broadcast_arrays(m, n, self.batch.m)
             form = Form.dense(dtype, rows, columns, vectors)
-            return Argument.of_list(Listed.new(form, device, zero), device)
+            return Argument.from_list(Listed.new(form, device, zero), device)
         make = device.xp.zeros if zero else device.xp.empty
-        made = make((*self.arrays.shape[:-2], int(n), int(m)), dtype).swapaxes(-1, -2)
-        return Argument(self.kind, made, MatrixBatch.of(device, made), vectors)
+        arrays = make((*self.arrays.shape[:-2], int(n), int(m)), dtype).swapaxes(-1, -2)
+        return Argument(self.kind, arrays, MatrixBatch.from_array(device, arrays), vectors)
 
 
 def argument(
     name: str,
-    arrays: Held,
+    arrays: Arrays,
     device: Device,
     *,
     like: Argument | None = None,
@@ -107,22 +107,22 @@ def argument(
         Where dimensions or counts do not fit, or matrices to be overwritten share memory.
     """
     kind = check(name, arrays, device, like, vectors)
-    given, are_vectors = arrays, False
+    matrices, are_vectors = arrays, False
     if not isinstance(arrays, Listed):
         are_vectors = arrays.ndim == {"matrix": 1, "stack": 2}[kind]
-        given = arrays[..., None] if are_vectors else arrays
-    ready = _contiguous(given)
+        matrices = arrays[..., None] if are_vectors else arrays
+    ready = _contiguous(matrices)
     if write and overwrite and ready:
-        refuse_overlap(name, described(given, device))
+        refuse_overlap(name, described(matrices, device))
     elif write or not ready:
-        given = copied(given, device)
-    if isinstance(given, Listed):
-        return Argument.of_list(given, device)
-    return Argument(kind, given, MatrixBatch.of(device, given), are_vectors)
+        matrices = copied(matrices, device)
+    if isinstance(matrices, Listed):
+        return Argument.from_list(matrices, device)
+    return Argument(kind, matrices, MatrixBatch.from_array(device, matrices), are_vectors)
 
 
-def factor_of_product(
-    name: str, arrays: Held, device: Device, trans: str, like: Argument | None = None
+def product_operand(
+    name: str, arrays: Arrays, device: Device, trans: str, like: Argument | None = None
 ) -> tuple[Argument, str]:
     """Return op(A) as an argument and its op: contiguous rows are columns of the transpose.
 
@@ -135,18 +135,16 @@ def factor_of_product(
     return argument(name, arrays, device, like=like), trans
 
 
-def source(name: str, arrays: Held, device: Device) -> tuple[Argument, bool]:
+def source(name: str, arrays: Arrays, device: Device) -> tuple[Argument, bool]:
     """Return matrices that are only read, and whether their transposes are meant.
 
     What has contiguous columns or contiguous rows is used where it lies.
     """
-    held, op = factor_of_product(name, arrays, device, "N")
-    return held, op == "T"
+    operand, op = product_operand(name, arrays, device, "N")
+    return operand, op == "T"
 
 
-def source_of_right_hand_sides(
-    name: str, arrays: Held, device: Device, like: Argument
-) -> tuple[Argument, bool]:
+def rhs_source(name: str, arrays: Arrays, device: Device, like: Argument) -> tuple[Argument, bool]:
     """Return the same of right-hand sides, which may be vectors, for the matrices ``like``."""
     lowest = 3 if like.kind == "stack" else 2
     if getattr(arrays, "ndim", 0) == lowest:
@@ -156,21 +154,23 @@ def source_of_right_hand_sides(
     return argument(name, arrays, device, like=like, vectors=None), False
 
 
-def result_for(name: str, arrays: Held, held: Argument, turned: bool, overwrite: bool) -> Argument:
+def result_for(
+    name: str, arrays: Arrays, operand: Argument, turned: bool, overwrite: bool
+) -> Argument:
     """Return where the results of a `source` go: its own memory if permitted, or new."""
-    if overwrite and not turned and held.arrays is arrays:
-        refuse_overlap(name, held.batch)
-        return held
-    m, n = held.sizes
-    return held.new(*((n, m) if turned else (m, n)), vectors=held.vectors)
+    if overwrite and not turned and operand.arrays is arrays:
+        refuse_overlap(name, operand.batch)
+        return operand
+    m, n = operand.sizes
+    return operand.new(*((n, m) if turned else (m, n)), vectors=operand.vectors)
 
 
-def is_real(arrays: Held) -> bool:
+def is_real(arrays: Arrays) -> bool:
     """Whether arrays are of a real type."""
     return np.dtype(getattr(arrays, "dtype", np.float64)).kind != "c"
 
 
-def _turned(arrays: Held, device: Device) -> Held | None:
+def _turned(arrays: Arrays, device: Device) -> Arrays | None:
     """The transposes, where those have contiguous columns and the arrays have not."""
     if isinstance(arrays, Listed):
         turned = None if arrays.form.vectors else arrays.turned()
@@ -183,7 +183,7 @@ def _turned(arrays: Held, device: Device) -> Held | None:
 
 def check(
     name: str,
-    arrays: Held,
+    arrays: Arrays,
     device: Device,
     like: Argument | None = None,
     vectors: bool | None = False,
@@ -193,7 +193,7 @@ def check(
     return _kind(name, arrays, like, vectors)
 
 
-def _kind(name: str, arrays: Held, like: Argument | None, vectors: bool | None) -> str:
+def _kind(name: str, arrays: Arrays, like: Argument | None, vectors: bool | None) -> str:
     """Kind of an argument by its type and dimension; that of ``like`` where vectors may be."""
     dimension = getattr(arrays, "ndim", -1)
     if isinstance(arrays, Listed):
@@ -203,8 +203,8 @@ def _kind(name: str, arrays: Held, like: Argument | None, vectors: bool | None) 
         kind, lowest = ("stack", 3) if stacked else ("matrix", 2)
     allowed = {True: {lowest - 1}, False: {lowest}, None: {lowest - 1, lowest}}[vectors]
     if dimension not in allowed:
-        wanted = " or ".join(f"{d}-D" for d in sorted(allowed))
-        raise ValueError(f"{name} must be {wanted} for a {kind}, not {dimension}-D")
+        expected = " or ".join(f"{d}-D" for d in sorted(allowed))
+        raise ValueError(f"{name} must be {expected} for a {kind}, not {dimension}-D")
     if like is not None:
         count = len(arrays) if kind != "matrix" else 1
         if kind != like.kind or count != like.batch.count:
@@ -215,7 +215,7 @@ def _kind(name: str, arrays: Held, like: Argument | None, vectors: bool | None) 
     return kind
 
 
-def _check_types(name: str, arrays: Held, device: Device, like: Argument | None) -> None:
+def _check_types(name: str, arrays: Arrays, device: Device, like: Argument | None) -> None:
     if not isinstance(arrays, (Listed, device.xp.ndarray)):
         raise TypeError(f"{name} is a {type(arrays).__name__}. Try: cupy.asarray(...)")
     dtype = arrays.dtype
@@ -229,7 +229,7 @@ def _check_types(name: str, arrays: Held, device: Device, like: Argument | None)
         raise TypeError(f"{name}: the matrices of one call must have one dtype, not {names}")
 
 
-def _contiguous(arrays: Held) -> bool:
+def _contiguous(arrays: Arrays) -> bool:
     """Whether all matrices have contiguous columns, and strides that kernels can take."""
     if isinstance(arrays, Listed):
         return arrays.form.ld is not None
@@ -251,21 +251,23 @@ def transposition(trans: int | str) -> str:
     raise ValueError(f"trans must be 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
 
 
-def require_square(name: str, held: Argument) -> None:
+def require_square(name: str, operand: Argument) -> None:
     """Raise ValueError for a matrix that is not square."""
-    wrong = np.flatnonzero(held.batch.m != held.batch.n)
+    wrong = np.flatnonzero(operand.batch.m != operand.batch.n)
     if len(wrong):
         i = int(wrong[0])
-        size = f"{held.batch.m[i]} x {held.batch.n[i]}"
+        size = f"{operand.batch.m[i]} x {operand.batch.n[i]}"
         raise ValueError(f"{name}: matrix {i} is {size}, and should be square")
 
 
 def require_sizes(
-    name: str, found: int | np.ndarray, wanted: int | np.ndarray, what: str, other: str
+    name: str, sizes: int | np.ndarray, expected: int | np.ndarray, axis: str, reference: str
 ) -> None:
     """Raise ValueError where the sizes of two operands do not fit."""
-    found, wanted = np.broadcast_arrays(np.atleast_1d(found), wanted)
-    wrong = np.flatnonzero(found != wanted)
+    sizes, expected = np.broadcast_arrays(np.atleast_1d(sizes), expected)
+    wrong = np.flatnonzero(sizes != expected)
     if len(wrong):
         i = int(wrong[0])
-        raise ValueError(f"{name}: matrix {i} has {found[i]} {what}, not {wanted[i]}, the {other}")
+        raise ValueError(
+            f"{name}: matrix {i} has {sizes[i]} {axis}, not {expected[i]}, the {reference}"
+        )

@@ -2,13 +2,13 @@
 
 Every routine takes one matrix (2-D), a stack of one size (3-D) or a list of matrices of different
 sizes, as CuPy arrays of float32, float64, complex64 or complex128 in any memory order, and gives
-back the same kind, with contiguous columns where nothing else is said. What comes back for a list
-is a `MatrixBatch`: a sequence that makes its arrays when they are asked for, and that the next
-call takes as it is. Subnormal float32 numbers are flushed to zero, but for QR and SVD.
+back the same kind, with contiguous columns unless stated otherwise. A list gives a `Batch`: a
+sequence that makes its arrays on demand, and that the next call takes as it is. Subnormal float32
+numbers are flushed to zero, except by QR and SVD.
 
 The first two calls with stacks of a shape, memory order and type, or with lists of such, take
-longer than those that come after: these launch what was launched then, but for lists that are to be
-overwritten. A `MatrixBatch` in the place of a list spares them to look at each array, too.
+longer than later calls, which repeat their launches; lists to be overwritten are the exception. A
+`Batch` in place of a list saves the inspection of each array.
 
 Work is queued on CuPy's current stream. Only ``check=True`` waits for it: then matrices that have
 no factor or inverse raise `frontal.errors.BatchError`, which keeps the results of the others.
@@ -33,18 +33,18 @@ from .arguments import (
     Argument,
     M,
     argument,
-    factor_of_product,
+    product_operand,
     require_sizes,
     require_square,
     result_for,
+    rhs_source,
     source,
-    source_of_right_hand_sides,
     transposition,
 )
 from .batched_products import gemm, gemv, herk
 from .call_cache import cached_call
-from .lists import Held
-from .operands import Given, Matrices, MatrixBatch
+from .lists import Arrays
+from .operands import Matrices, MatrixBatch, SourceBatch
 from .outcome import outcome
 from .overlap import refuse_alias
 from .pivots import Pivots
@@ -106,13 +106,13 @@ def cholesky(
     return _checked("cholesky", c, info, check)
 
 
-def run_cholesky(device: Device, a: Held, lower: bool, overwrite: bool) -> tuple[Held, Array]:
+def run_cholesky(device: Device, a: Arrays, lower: bool, overwrite: bool) -> tuple[Arrays, Array]:
     """Queue `cholesky` on a device: the factors, and info."""
-    held, turned = source("a", a, device)
-    require_square("a", held)
-    out = result_for("a", a, held, turned, overwrite)
+    operand, turned = source("a", a, device)
+    require_square("a", operand)
+    out = result_for("a", a, operand, turned, overwrite)
     info = device.xp.empty(out.batch.count, np.int32)
-    chol.potrf(held.batch, info, "L" if lower else "U", None, out.batch, turned)
+    chol.potrf(operand.batch, info, "L" if lower else "U", None, out.batch, turned)
     return out.result(), info
 
 
@@ -145,7 +145,9 @@ def cho_solve(c_and_lower: tuple[M, bool], b: M, overwrite_b: bool = False) -> M
     return x
 
 
-def run_cho_solve(device: Device, c: Held, b: Held, lower: bool, overwrite: bool) -> tuple[Held]:
+def run_cho_solve(
+    device: Device, c: Arrays, b: Arrays, lower: bool, overwrite: bool
+) -> tuple[Arrays]:
     """Queue `cho_solve` on a device."""
     factor, right = _solve_inputs(device, c, b, overwrite, "c")
     chol.potrs(factor.batch, right.batch, uplo="L" if lower else "U")
@@ -192,13 +194,13 @@ def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any
     return _checked("lu_factor", (factors, piv), info, check)
 
 
-def run_lu_factor(device: Device, a: Held, overwrite: bool) -> tuple[Held, Held, Array]:
+def run_lu_factor(device: Device, a: Arrays, overwrite: bool) -> tuple[Arrays, Arrays, Array]:
     """Queue `lu_factor` on a device: the factors, their pivots, and info."""
-    held, given = _lu_input(device, a, overwrite, lu.reads_elsewhere)
-    info = device.xp.empty(held.batch.count, np.int32)
-    pivots = Pivots.empty(held)
-    lu.getrf(held.batch, pivots.batch, info, given=given, first=0)
-    return held.result(), pivots.arrays, info
+    operand, input_batch = _lu_input(device, a, overwrite, lu.reads_elsewhere)
+    info = device.xp.empty(operand.batch.count, np.int32)
+    pivots = Pivots.empty(operand)
+    lu.getrf(operand.batch, pivots.batch, info, source=input_batch, first=0)
+    return operand.result(), pivots.arrays, info
 
 
 def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: bool = False) -> M:
@@ -233,11 +235,11 @@ def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: b
 
 
 def run_lu_solve(
-    device: Device, factors: Held, piv: Held, b: Held, trans: int | str, overwrite: bool
-) -> tuple[Held]:
+    device: Device, factors: Arrays, piv: Arrays, b: Arrays, trans: int | str, overwrite: bool
+) -> tuple[Arrays]:
     """Queue `lu_solve` on a device."""
     factor, right = _solve_inputs(device, factors, b, overwrite, "lu")
-    pivots = Pivots.given(factor, piv)
+    pivots = Pivots.from_user(factor, piv)
     lu.getrs(factor.batch, pivots.batch, right.batch, transposition(trans), first=0)
     return (right.result(),)
 
@@ -276,12 +278,12 @@ def inv(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
     return _checked("inv", inverses, info, check)
 
 
-def _inv(device: Device, a: Held, overwrite: bool) -> tuple[Held, Array]:
-    held, given = _lu_input(device, a, overwrite, lu.inverts_elsewhere)
-    require_square("a", held)
-    info = device.xp.empty(held.batch.count, np.int32)
-    lu.inverse(held.batch, info, given=given)
-    return held.result(), info
+def _inv(device: Device, a: Arrays, overwrite: bool) -> tuple[Arrays, Array]:
+    operand, input_batch = _lu_input(device, a, overwrite, lu.inverts_elsewhere)
+    require_square("a", operand)
+    info = device.xp.empty(operand.batch.count, np.int32)
+    lu.inverse(operand.batch, info, source=input_batch)
+    return operand.result(), info
 
 
 def solve_triangular(
@@ -329,22 +331,22 @@ def solve_triangular(
 
 
 def _solve_triangular(
-    device: Device, a: Held, b: Held, trans: int | str, lower: bool, unit: bool, overwrite: bool
-) -> tuple[Held]:
-    wanted = transposition(trans)
-    triangle, op = factor_of_product("a", a, device, wanted)
-    given = None
+    device: Device, a: Arrays, b: Arrays, trans: int | str, lower: bool, unit: bool, overwrite: bool
+) -> tuple[Arrays]:
+    letter = transposition(trans)
+    triangle, op = product_operand("a", a, device, letter)
+    input_batch = None
     if overwrite or not blas3.is_tiny(triangle.batch):
         right = _right_hand_sides(triangle, b, overwrite, "a")
     else:
         require_square("a", triangle)
-        held, turned = source_of_right_hand_sides("b", b, device, triangle)
-        right = result_for("b", b, held, turned, False)
+        rhs, turned = rhs_source("b", b, device, triangle)
+        right = result_for("b", b, rhs, turned, False)
         require_sizes("b", right.batch.m, triangle.batch.n, "rows", "columns of a")
-        given = Given(held.batch, turned)
-    uplo = "L" if lower == (op == wanted) else "U"  # of what is the transpose where op changed
+        input_batch = SourceBatch(rhs.batch, turned)
+    uplo = "L" if lower == (op == letter) else "U"  # of what is the transpose where op changed
     about = "L", uplo, op, "U" if unit else "N"
-    blas3.trsm(*about, 1.0, triangle.batch, right.batch, given=given)
+    blas3.trsm(*about, 1.0, triangle.batch, right.batch, source=input_batch)
     return (right.result(),)
 
 
@@ -352,25 +354,25 @@ def _solve_triangular(
 
 
 def _lu_input(
-    device: Device, a: Held, overwrite: bool, elsewhere: Callable[[MatrixBatch], bool]
-) -> tuple[Argument, Given | None]:
+    device: Device, a: Arrays, overwrite: bool, elsewhere: Callable[[MatrixBatch], bool]
+) -> tuple[Argument, SourceBatch | None]:
     """Where the factors or inverses go, and where the matrices are, unless that is the same."""
-    held, turned = source("a", a, device)
-    if not elsewhere(held.batch):
+    operand, turned = source("a", a, device)
+    if not elsewhere(operand.batch):
         return argument("a", a, device, write=True, overwrite=overwrite), None
-    out = result_for("a", a, held, turned, overwrite)
-    return out, None if out is held else Given(held.batch, turned)
+    out = result_for("a", a, operand, turned, overwrite)
+    return out, None if out is operand else SourceBatch(operand.batch, turned)
 
 
 def _solve_inputs(
-    device: Device, a: Held, b: Held, overwrite: bool, name: str
+    device: Device, a: Arrays, b: Arrays, overwrite: bool, name: str
 ) -> tuple[Argument, Argument]:
     """The factors and the right-hand sides, which become the solutions."""
     factor = argument(name, a, device)
     return factor, _right_hand_sides(factor, b, overwrite, name)
 
 
-def _right_hand_sides(factor: Argument, b: Held, overwrite: bool, name: str) -> Argument:
+def _right_hand_sides(factor: Argument, b: Arrays, overwrite: bool, name: str) -> Argument:
     """The right-hand sides for factors called ``name``, which must be square."""
     device = factor.batch.device
     require_square(name, factor)

@@ -13,7 +13,7 @@ from .blas3 import gemm
 from .call_cache import cached_call
 from .decompose import Decomposition, Sides, decompose
 from .geqrf import divide
-from .lists import Held, device_for
+from .lists import Arrays, device_for
 from .operands import Matrices
 from .outcome import outcome
 from .workspace import workspace
@@ -60,12 +60,12 @@ def pinv(
     return outcome("svd", device_for(a), (out, rank) if return_rank else out, info, check)
 
 
-def _pinv(device: Device, a: Held, rtol: float | None, overwrite: int) -> tuple:
-    found, sides, rank = _divided(device, a, rtol)
+def _pinv(device: Device, a: Arrays, rtol: float | None, overwrite: int) -> tuple:
+    decomposition, sides, rank = _divided(device, a, rtol)
     left, right = sides.left, sides.right
     out = left.new(right.sizes[0], left.sizes[0])
     gemm("N", "C", 1.0, right.batch, left.batch, 0.0, out.batch)
-    return out.arrays, rank, found.info
+    return out.arrays, rank, decomposition.info
 
 
 def lstsq(a: Matrices, b: Matrices, cond: float | None = None, check: bool = True) -> Any:
@@ -113,23 +113,27 @@ def lstsq(a: Matrices, b: Matrices, cond: float | None = None, check: bool = Tru
     return outcome("svd", device_for(a), tuple(result), info, check)
 
 
-def _lstsq(device: Device, a: Held, b: Held, cond: float | None, overwrite: int) -> tuple:
-    found, sides, rank = _divided(device, a, cond)
+def _lstsq(device: Device, a: Arrays, b: Arrays, cond: float | None, overwrite: int) -> tuple:
+    decomposition, sides, rank = _divided(device, a, cond)
     left, right = sides.left, sides.right
-    given = argument("b", b, device, like=left, vectors=None)
-    require_sizes("b", given.batch.m, left.batch.m, "rows", "rows of a")
-    x = left.new(right.sizes[0], given.sizes[1], vectors=given.vectors)
-    along = workspace(left.batch, left.batch.n, given.batch.n)
-    gemm("C", "N", 1.0, left.batch, given.batch, 0.0, along)
+    rhs = argument("b", b, device, like=left, vectors=None)
+    require_sizes("b", rhs.batch.m, left.batch.m, "rows", "rows of a")
+    x = left.new(right.sizes[0], rhs.sizes[1], vectors=rhs.vectors)
+    along = workspace(left.batch, left.batch.n, rhs.batch.n)
+    gemm("C", "N", 1.0, left.batch, rhs.batch, 0.0, along)
     gemm("N", "N", 1.0, right.batch, along, 0.0, x.batch)
-    return x.result(), rank, found.s.result(), found.info
+    return x.result(), rank, decomposition.s.result(), decomposition.info
 
 
-def _divided(device: Device, a: Held, rtol: float | None) -> tuple[Decomposition, Sides, Array]:
+def _divided(device: Device, a: Arrays, rtol: float | None) -> tuple[Decomposition, Sides, Array]:
     """The SVD, U, V with its columns divided by the singular values that count, and how many do."""
-    found = decompose(device, a, False, True)
-    assert found.sides is not None
-    u, v, real = found.sides.left.batch, found.sides.right.batch, found.s.batch.dtype
+    decomposition = decompose(device, a, False, True)
+    assert decomposition.sides is not None
+    u, v, real = (
+        decomposition.sides.left.batch,
+        decomposition.sides.right.batch,
+        decomposition.s.batch.dtype,
+    )
     relative = np.maximum(u.m, v.m) * np.finfo(real).eps
     relative = (relative if rtol is None else np.full(u.count, rtol)).astype(real)
-    return found, found.sides, divide(v, found.s.batch, relative)
+    return decomposition, decomposition.sides, divide(v, decomposition.s.batch, relative)

@@ -8,17 +8,9 @@ from ..._typing import Untyped
 from ..runtime.device import Device
 from . import blas3
 from . import gemv as vector
-from .arguments import (
-    Argument,
-    M,
-    argument,
-    factor_of_product,
-    is_real,
-    require_sizes,
-    transposition,
-)
+from .arguments import Argument, M, argument, is_real, product_operand, require_sizes, transposition
 from .call_cache import cached_call
-from .lists import Held, transposed
+from .lists import Arrays, transposed
 from .overlap import refuse_alias
 
 
@@ -71,17 +63,17 @@ def gemm(
 
 def _gemm(
     device: Device,
-    a: Held,
-    b: Held,
-    c: Held | None,
+    a: Arrays,
+    b: Arrays,
+    c: Arrays | None,
     alpha: complex,
     beta: complex,
     trans_a: int | str,
     trans_b: int | str,
     overwrite: bool,
-) -> tuple[Held]:
-    left, ta = factor_of_product("a", a, device, transposition(trans_a))
-    right, tb = factor_of_product("b", b, device, transposition(trans_b), left)
+) -> tuple[Arrays]:
+    left, ta = product_operand("a", a, device, transposition(trans_a))
+    right, tb = product_operand("b", b, device, transposition(trans_b), left)
     m, k = _sizes(left, ta)
     inner, n = _sizes(right, tb)
     require_sizes("b", inner, k, "rows in op(b)", "columns of op(a)")
@@ -140,17 +132,17 @@ def herk(
 
 def _herk(
     device: Device,
-    a: Held,
-    c: Held | None,
+    a: Arrays,
+    c: Arrays | None,
     alpha: float,
     beta: float,
     trans: int | str,
     lower: bool,
     overwrite: bool,
-) -> tuple[Held]:
+) -> tuple[Arrays]:
     op = transposition(trans)
     if is_real(a):
-        left, op = factor_of_product("a", a, device, op)
+        left, op = product_operand("a", a, device, op)
     elif op == "T":
         raise ValueError("trans must be 0 or 2 for complex types: herk multiplies by A^H")
     else:
@@ -207,15 +199,15 @@ def gemv(
 
 def _gemv(
     device: Device,
-    a: Held,
-    x: Held,
-    y: Held | None,
+    a: Arrays,
+    x: Arrays,
+    y: Arrays | None,
     alpha: complex,
     beta: complex,
     trans: int | str,
     overwrite: bool,
-) -> tuple[Held]:
-    matrix, op = factor_of_product("a", a, device, transposition(trans))
+) -> tuple[Arrays]:
+    matrix, op = product_operand("a", a, device, transposition(trans))
     right = argument("x", x, device, like=matrix, vectors=True)
     m, n = _sizes(matrix, op)
     require_sizes("x", right.batch.m, n, "entries", "columns of op(a)")
@@ -227,15 +219,15 @@ def _gemv(
     return (out.result(),)
 
 
-def _sizes(held: Argument, trans: str) -> tuple[Untyped, Untyped]:
+def _sizes(operand: Argument, trans: str) -> tuple[Untyped, Untyped]:
     """Rows and columns of op(A): integers, or arrays of one number for each matrix of a list."""
-    m, n = held.sizes
+    m, n = operand.sizes
     return (m, n) if trans == "N" else (n, m)
 
 
 def _result(
     name: str,
-    c: Held | None,
+    c: Arrays | None,
     like: Argument,
     m: int | np.ndarray,
     n: int | np.ndarray,

@@ -10,7 +10,7 @@ from ..runtime.device import Device
 from . import batched
 from .arguments import M
 from .call_cache import cached_call
-from .lists import Held
+from .lists import Arrays
 from .outcome import outcome
 
 
@@ -70,14 +70,14 @@ def solve(
 
 
 def _by_cholesky(
-    device: Device, a: Held, b: Held, lower: bool, overwrite: int
-) -> tuple[Held, Array]:
+    device: Device, a: Arrays, b: Arrays, lower: bool, overwrite: int
+) -> tuple[Arrays, Array]:
     c, info = batched.run_cholesky(device, a, lower, bool(overwrite & 1))
     (x,) = batched.run_cho_solve(device, c, b, lower, bool(overwrite & 2))
     return x, info
 
 
-def _by_lu(device: Device, a: Held, b: Held, overwrite: int) -> tuple[Held, Array]:
+def _by_lu(device: Device, a: Arrays, b: Arrays, overwrite: int) -> tuple[Arrays, Array]:
     factors, piv, info = batched.run_lu_factor(device, a, bool(overwrite & 1))
     (x,) = batched.run_lu_solve(device, factors, piv, b, 0, bool(overwrite & 2))
     return x, info

@@ -11,7 +11,7 @@ from .arguments import argument
 from .call_cache import cached_call
 from .decompose import bidiagonal, decompose
 from .geqrf import copy_upper, geqrf, rescale
-from .lists import Held, device_for, transposed
+from .lists import Arrays, device_for, transposed
 from .operands import Matrices
 from .outcome import outcome
 
@@ -50,22 +50,22 @@ def qr(a: Matrices, mode: str = "full", overwrite_a: bool = False) -> Any:
     """
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"mode must be 'full', 'economic' or 'r', not {mode!r}")
-    found = cached_call(_qr, ("a",), (a,), (mode,), overwrite_a)
-    return found[0] if mode == "r" else found
+    factors = cached_call(_qr, ("a",), (a,), (mode,), overwrite_a)
+    return factors[0] if mode == "r" else factors
 
 
-def _qr(device: Device, a: Held, mode: str, overwrite: int) -> tuple[Held, ...]:
-    held = argument("a", a, device, write=True, overwrite=bool(overwrite))
-    batch = held.batch
+def _qr(device: Device, a: Arrays, mode: str, overwrite: int) -> tuple[Arrays, ...]:
+    operand = argument("a", a, device, write=True, overwrite=bool(overwrite))
+    batch = operand.batch
     exponents, _ = rescale(batch)
     reflectors = geqrf(batch)
-    m, n = held.sizes
+    m, n = operand.sizes
     rows = np.minimum(m, n) if mode == "economic" else m
-    r = held.new(rows, n)
+    r = operand.new(rows, n)
     copy_upper(batch, r.batch, exponents)
     if mode == "r":
         return (r.arrays,)
-    q = held.new(m, rows)
+    q = operand.new(m, rows)
     reflectors.form(q.batch)
     return q.arrays, r.arrays
 
@@ -162,11 +162,11 @@ def svd(
     return outcome("svd", device_for(a), tuple(result), info, check)
 
 
-def _svd(device: Device, a: Held, full: bool, overwrite: int) -> tuple:
-    found = decompose(device, a, full, True)
-    assert found.sides is not None
-    left, right = found.sides.left.arrays, found.sides.right.arrays
-    return left, found.s.result(), transposed(right), found.info
+def _svd(device: Device, a: Arrays, full: bool, overwrite: int) -> tuple:
+    decomposition = decompose(device, a, full, True)
+    assert decomposition.sides is not None
+    left, right = decomposition.sides.left.arrays, decomposition.sides.right.arrays
+    return left, decomposition.s.result(), transposed(right), decomposition.info
 
 
 def svdvals(a: Matrices, check: bool = True) -> Any:
@@ -201,6 +201,6 @@ def svdvals(a: Matrices, check: bool = True) -> Any:
     return outcome("svd", device_for(a), s, info, check)
 
 
-def _svdvals(device: Device, a: Held, overwrite: int) -> tuple:
-    found = decompose(device, a, False, False)
-    return found.s.result(), found.info
+def _svdvals(device: Device, a: Arrays, overwrite: int) -> tuple:
+    decomposition = decompose(device, a, False, False)
+    return decomposition.s.result(), decomposition.info

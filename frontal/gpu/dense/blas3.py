@@ -18,8 +18,8 @@ from . import launch
 from .launch import Tile, TrsmPlan
 from .operands import (
     ALL_ROWS,
-    Given,
     Operand,
+    SourceBatch,
     Submatrix,
     op_sizes,
     operands,
@@ -69,12 +69,16 @@ def gemm(
     require("op(A), op(B) and C", (rows, c.rows), (inner, depth), (cols, c.cols))
     device, dtype = c.batch.device, c.batch.dtype
     vendor, numbers = vendor_of(device), launch.tuning("gemm", device.name)
-    of = (trans_a, trans_b), alpha, a, b, beta, c
-    if vendor and tile is None and vendor.gemm(*of, numbers.vendor):
+    product_arguments = (trans_a, trans_b), alpha, a, b, beta, c
+    if vendor and tile is None and vendor.gemm(*product_arguments, numbers.vendor):
         return
     chosen = _product_tile("gemm", c, 1.0, tile)
     sides = chosen.rows, chosen.cols
-    if vendor and stacked and vendor.gemm_of_stacks(*of, numbers.stacks, numbers.together, sides):
+    if (
+        vendor
+        and stacked
+        and vendor.gemm_of_stacks(*product_arguments, numbers.stacks, numbers.together, sides)
+    ):
         return
     if alpha == 0:
         a, b = without_depth(a, trans_a, 1), without_depth(b, trans_b, 0)
@@ -125,9 +129,9 @@ def herk(
     rows, inner = op_sizes(a, trans)
     require("op(A) and C", (rows, c.rows), (rows, c.cols))
     device, dtype = c.batch.device, c.batch.dtype
-    vendor, least = vendor_of(device), launch.tuning("herk", device.name).vendor
+    vendor, min_order = vendor_of(device), launch.tuning("herk", device.name).vendor
     plain = dtype.kind != "c" or (not conjugate and trans != "C")
-    if vendor and tile is None and plain and vendor.syrk(uplo, trans, alpha, a, beta, c, least):
+    if vendor and tile is None and plain and vendor.syrk(uplo, trans, alpha, a, beta, c, min_order):
         return
     if alpha == 0:
         a, inner = without_depth(a, trans, 1), np.zeros_like(inner)
@@ -165,7 +169,7 @@ def trsm(
     b: Operand,
     width: int | None = None,
     inverses: Inverses | None = None,
-    given: Given | None = None,
+    source: SourceBatch | None = None,
 ) -> None:
     """Solve op(A) X = alpha B (side "L") or X op(A) = alpha B (side "R"); X takes the place of B.
 
@@ -185,7 +189,7 @@ def trsm(
         Right-hand sides of a block; by their number if not given.
     inverses : Inverses, optional
         What ``trtri`` gave for A, for more than one solve.
-    given : Given, optional
+    source : SourceBatch, optional
         Where B is, if `is_tiny` of A; ``b`` gets X all the same.
 
     Raises
@@ -197,13 +201,13 @@ def trsm(
     left = side == "L"
     require("A and B", (a.rows, a.cols), (a.rows, b.rows if left else b.cols))
     if width is None and inverses is None and is_tiny(a):
-        return trsm_tiny((side, uplo, trans, diag), alpha, a, b, given)
+        return trsm_tiny((side, uplo, trans, diag), alpha, a, b, source)
     device, dtype = b.batch.device, b.batch.dtype
     numbers = launch.tuning("trsm", device.name)
     rights, n = b.cols if left else b.rows, int(a.rows.max(initial=0))
-    made = inverses is not None
-    plan = launch.trsm(n, rights, left, dtype, device.limits, numbers, width, made)
-    if plan.given and not made and rights.any():
+    has_inverses = inverses is not None
+    plan = launch.trsm(n, rights, left, dtype, device.limits, numbers, width, has_inverses)
+    if plan.separate_inverses and not has_inverses and rights.any():
         inverses = trtri(uplo, diag, a)
     forward = left == ((uplo == "L") == (trans == "N"))
     starts = range(0, n, plan.fused)
@@ -211,16 +215,20 @@ def trsm(
         _scale(alpha, b)  # matrices begin at different steps
         alpha = 1.0
     for i in starts if forward else reversed(starts):
-        done = plan.fused
-        _solve_step((side, uplo, trans, diag), alpha, a.at(i, i, done, done), b, i, plan, inverses)
-        rest, size = (i + done, ALL_ROWS) if forward else (0, i)
-        if rest < n and size > 0:
-            e = a.at(rest, i, size, done) if left == (trans == "N") else a.at(i, rest, done, size)
+        step = plan.fused
+        _solve_step((side, uplo, trans, diag), alpha, a.at(i, i, step, step), b, i, plan, inverses)
+        remaining, size = (i + step, ALL_ROWS) if forward else (0, i)
+        if remaining < n and size > 0:
+            e = (
+                a.at(remaining, i, size, step)
+                if left == (trans == "N")
+                else a.at(i, remaining, step, size)
+            )
             if left:
-                gemm(trans, "N", -1.0, e, b.at(i, 0, done), alpha, b.at(rest, 0, size))
+                gemm(trans, "N", -1.0, e, b.at(i, 0, step), alpha, b.at(remaining, 0, size))
             else:
-                x = b.at(0, i, n=done)
-                gemm("N", trans, -1.0, x, e, alpha, b.at(0, rest, n=size))
+                x = b.at(0, i, n=step)
+                gemm("N", trans, -1.0, x, e, alpha, b.at(0, remaining, n=size))
         alpha = 1.0
     return None
 
@@ -246,10 +254,17 @@ def _solve_step(
     if count == 0:
         return
     constants = {"SIDE": int(not left), "UPLO": _UPLO[uplo], "TRANS": _code(trans, dtype)}
-    constants |= {"WIDTH": plan.width, "GIVEN_INVERSES": int(plan.given)}
+    constants |= {"WIDTH": plan.width, "GIVEN_INVERSES": int(plan.separate_inverses)}
     kernel = device.kernel("trsm.cu", f"trsm_{b.batch.wrapper}", dtype, **constants)
-    made = inverses.struct(device, i // TRIANGLE) if inverses else _NO_INVERSES
-    arguments = (np.int32(diag == "U"), *a.arguments, made, *x.arguments, work, np.int32(period))
+    inverse_struct = inverses.struct(device, i // TRIANGLE) if inverses else _NO_INVERSES
+    arguments = (
+        np.int32(diag == "U"),
+        *a.arguments,
+        inverse_struct,
+        *x.arguments,
+        work,
+        np.int32(period),
+    )
     kernel((count,), (plan.threads,), (dtype.type(alpha), *arguments), plan.shared)
 
 
@@ -262,18 +277,18 @@ class Inverses:
     values : device array (blocks, 32, 32)
         [w, j, i] is entry (i, j) of the inverse for lower triangles, (j, i) for upper ones.
     starts : device array of int32 (count,), or None
-        Number of each matrix's first block; None where all matrices have ``each`` blocks.
-    each : int
+        Number of each matrix's first block; None where all matrices have ``per_matrix`` blocks.
+    per_matrix : int
     """
 
     values: Array
     starts: Array | None
-    each: int
+    per_matrix: int
 
     def struct(self, device: Device, skip: int) -> np.ndarray:
         """The struct ``Inverses`` of trsm.cu, for windows that begin at block ``skip``."""
         pointers = device.pointer(self.values), device.pointer(self.starts)
-        return np.array((*pointers, self.each, skip), dtype=INVERSES.dtype)
+        return np.array((*pointers, self.per_matrix, skip), dtype=INVERSES.dtype)
 
 
 def trtri(uplo: str, diag: str, a: Operand) -> Inverses:
@@ -298,14 +313,14 @@ def _triangles(device: Device, rows: bytes) -> tuple[Value, int, int, Array | No
     blocks = -(-np.frombuffer(rows, np.int32) // TRIANGLE)
     if not blocks.any():
         return NULL, 0, 0, None
-    same = bool((blocks == blocks[0]).all())
-    used = blocks[:1] if same else blocks
+    uniform = bool((blocks == blocks[0]).all())
+    used = blocks[:1] if uniform else blocks
     starts = np.cumsum(blocks) - blocks
     matrix = np.repeat(np.arange(len(used)), used)
     row = TRIANGLE * (np.arange(len(matrix)) - starts[matrix])
     zero = np.zeros_like(row)
     work = device.upload(np.stack([matrix, row, zero, zero], axis=1).astype(np.int32))
-    first = None if same else device.upload(starts.astype(np.int32))
+    first = None if uniform else device.upload(starts.astype(np.int32))
     return work, len(work), int(blocks.sum()), first
 
 

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from ..runtime.array import Array
 from ..runtime.device import Device
-from ..runtime.launch_plan import LaunchPlan, LaunchRecorder, apart
-from .lists import Batch, Form, Held, device_for
+from ..runtime.launch_plan import LaunchPlan, LaunchRecorder, disjoint
+from .lists import Arrays, Batch, Form, device_for
 
 _MAX_SHAPES = 512  # shapes that are known
-_known: dict[tuple, _Call | bool] = {}  # True: came once; False: cannot be noted
+_plans: dict[tuple, _CachedCall | bool] = {}  # True: came once; False: cannot be noted
 
 
 def cached_call(
@@ -45,16 +45,16 @@ def cached_call(
     device = device_for(arrays[0], names[0])
     kind = device.xp.ndarray
     if {*map(type, arrays)} <= {kind, type(None)}:
-        return _again(device, work, arrays, options, overwrite)
+        return _replay_or_call(device, work, arrays, options, overwrite)
     fit = kind, Batch, type(None)
-    given = [
-        x if isinstance(x, fit) else Batch.given(name, x, device)
+    inputs = [
+        x if isinstance(x, fit) else Batch.from_list(name, x, device)
         for name, x in zip(names, arrays, strict=True)
     ]
-    return _again(device, work, given, options, overwrite)
+    return _replay_or_call(device, work, inputs, options, overwrite)
 
 
-def _again(
+def _replay_or_call(
     device: Device,
     work: Callable[..., tuple],
     arrays: Sequence,
@@ -68,26 +68,26 @@ def _again(
     inputs = [x.pointers if type(x) is Batch else x for x in arrays if x is not None]
     places = device.pointers(inputs)
     if len(set(places)) < len(places) and not overwrite:
-        inputs, places = _once(inputs, places, arrays, forms)
+        inputs, places = _without_duplicates(inputs, places, arrays, forms)
     key = (device, work, options, overwrite, *forms)
     try:
-        known = _known.get(key)
+        plan = _plans.get(key)
     except TypeError:  # an option that is none
         return work(device, *arrays, *options, overwrite)
-    if overwrite and not apart(places, inputs):
+    if overwrite and not disjoint(places, inputs):
         return work(device, *arrays, *options, overwrite)
-    if isinstance(known, _Call):
-        return known(device, inputs, places)
-    if known is None:
-        if len(_known) >= _MAX_SHAPES:
-            _known.pop(next(iter(_known)), None)  # another thread may have been here
-        _known[key] = True
-    if not known:
+    if isinstance(plan, _CachedCall):
+        return plan(device, inputs, places)
+    if plan is None:
+        if len(_plans) >= _MAX_SHAPES:
+            _plans.pop(next(iter(_plans)), None)  # another thread may have been here
+        _plans[key] = True
+    if not plan:
         return work(device, *arrays, *options, overwrite)
     recorder = LaunchRecorder(device, inputs)
     try:
         results = work(recorder, *arrays, *options, overwrite)
-        _known[key] = _Call.of(recorder, inputs, results) or False
+        _plans[key] = _CachedCall.from_results(recorder, inputs, results) or False
     finally:
         recorder.forget()
     for x in results:
@@ -96,20 +96,20 @@ def _again(
     return results
 
 
-def _once(
+def _without_duplicates(
     inputs: list[Array], places: list[int], arrays: Sequence, forms: list
 ) -> tuple[list[Array], list[int]]:
     """Inputs without those that are an earlier one, and where they are; in forms stands which."""
-    given = [k for k, x in enumerate(arrays) if x is not None]
-    told = [(place, forms[k]) for place, k in zip(places, given, strict=True)]
-    firsts = [told.index(x) for x in told]
-    for k, first in zip(given, firsts, strict=True):
+    present = [k for k, x in enumerate(arrays) if x is not None]
+    views = [(place, forms[k]) for place, k in zip(places, present, strict=True)]
+    firsts = [views.index(x) for x in views]
+    for k, first in zip(present, firsts, strict=True):
         forms[k] = forms[k], first
-    own = [i for i, first in enumerate(firsts) if i == first]
-    return [inputs[i] for i in own], [places[i] for i in own]
+    distinct = [i for i, first in enumerate(firsts) if i == first]
+    return [inputs[i] for i in distinct], [places[i] for i in distinct]
 
 
-class _Call(NamedTuple):
+class _CachedCall(NamedTuple):
     """A call that was noted: its launches, and what its results are.
 
     Attributes
@@ -124,7 +124,9 @@ class _Call(NamedTuple):
     results: tuple[Form | int | None, ...]
 
     @classmethod
-    def of(cls, recorder: LaunchRecorder, inputs: list[Array], results: tuple) -> _Call | None:
+    def from_results(
+        cls, recorder: LaunchRecorder, inputs: list[Array], results: tuple
+    ) -> _CachedCall | None:
         """Note what a call returns; None where not all of the call was noted."""
         arrays: list[Array] = []
         kinds: list[Form | int | None] = []
@@ -146,16 +148,16 @@ class _Call(NamedTuple):
         arrays = self.recorded(places)
         if not self.results:
             return arrays
-        made, found = iter(arrays), []
+        memory, outputs = iter(arrays), []
         for kind in self.results:
             if isinstance(kind, Form):
-                found.append(Batch.at(kind, device, next(made), next(made)))
+                outputs.append(Batch.at(kind, device, next(memory), next(memory)))
             else:
-                found.append(next(made) if kind is None else inputs[kind])
-        return tuple(found)
+                outputs.append(next(memory) if kind is None else inputs[kind])
+        return tuple(outputs)
 
 
-def _form(array: Held | None) -> object:
+def _form(array: Arrays | None) -> object:
     """All that a call's launches depend on."""
     if array is None:
         return None

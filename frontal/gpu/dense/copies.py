@@ -8,13 +8,13 @@ from ..runtime.array import Array
 from ..runtime.device import Device
 from ..runtime.jit import SCALARS
 from . import launch
+from .lists import Arrays, Form
 from .lists import Batch as Listed
-from .lists import Form, Held
 from .operands import MatrixBatch
 from .worklists import uploaded
 
 
-def copied(arrays: Held, device: Device) -> Held:
+def copied(arrays: Arrays, device: Device) -> Arrays:
     """Return copies with contiguous columns."""
     if isinstance(arrays, Listed):
         return _copied_list(arrays, device)
@@ -35,7 +35,7 @@ def _copy_stack(arrays: Array, target: Array, device: Device) -> None:
     count, m, n = arrays.shape
     down, across = -(-m // launch.COPY_TILE), -(-n // launch.COPY_TILE)
     strides = (np.int64(s // arrays.itemsize) for s in arrays.strides)
-    arguments = (arrays, *strides, MatrixBatch.of(device, target).locator)
+    arguments = (arrays, *strides, MatrixBatch.from_array(device, target).locator)
     kernel = device.kernel("copy.cu", "copy_stack", arrays.dtype)
     tiles_each = np.int32(down), np.int32(down * across)
     kernel((count * down * across,), launch.copy_strided(), (*arguments, *tiles_each))
@@ -44,25 +44,25 @@ def _copy_stack(arrays: Array, target: Array, device: Device) -> None:
 def _copied_list(arrays: Listed, device: Device) -> Listed:
     """Copy a list of any strides, by one launch."""
     form, dtype = arrays.form, arrays.dtype
-    made = Listed.new(Form.dense(dtype, form.m, form.n, form.vectors), device)
+    target = Listed.new(Form.dense(dtype, form.m, form.n, form.vectors), device)
     work = tiles(form.m, form.n, launch.COPY_TILE, launch.COPY_TILE)
     if len(work):
-        row, column, there = (
+        row, column, tile_list = (
             uploaded(device, x.tobytes(), x.dtype) for x in (form.row, form.column, work)
         )
         # the kernel knows the four scalars; of others, pivots say, their size alone matters
         scalar = dtype if dtype in SCALARS else np.dtype(f"f{dtype.itemsize}")
         kernel = device.kernel("copy.cu", "copy_strided", scalar)
-        arguments = (arrays.pointers, row, column, made.described(device).locator, there)
+        arguments = (arrays.pointers, row, column, target.described(device).locator, tile_list)
         kernel((len(work),), launch.copy_strided(), arguments)
-    return made
+    return target
 
 
 def tiles(m: np.ndarray, n: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """Return (matrix, tile row, tile column) of every tile of matrices, int32."""
     down, across = -(-m // rows), -(-n // columns)
-    each = (down * across).astype(np.int64)
-    matrix = np.repeat(np.arange(len(m)), each)
-    rank = np.arange(len(matrix)) - np.repeat(np.cumsum(each) - each, each)
-    parts = (matrix, rank % down[matrix], rank // down[matrix])
-    return np.ascontiguousarray(np.stack(parts, axis=1).astype(np.int32))
+    counts = (down * across).astype(np.int64)
+    matrix = np.repeat(np.arange(len(m)), counts)
+    rank = np.arange(len(matrix)) - np.repeat(np.cumsum(counts) - counts, counts)
+    coordinates = (matrix, rank % down[matrix], rank // down[matrix])
+    return np.ascontiguousarray(np.stack(coordinates, axis=1).astype(np.int32))

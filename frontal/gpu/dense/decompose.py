@@ -12,8 +12,8 @@ from .arguments import Argument, argument, check
 from .gebrd import gebrd
 from .geqrf import copy_upper, rescale
 from .gesvd import JACOBI, Svd, gesvd, paths
+from .lists import Arrays, Form, described, transposed
 from .lists import Batch as Listed
-from .lists import Form, Held, described, transposed
 from .operands import subset, upload_table
 from .workspace import real_type
 
@@ -48,7 +48,7 @@ class Tall:
         Rows and columns, as many or fewer.
     """
 
-    def __init__(self, a: Held, squares: bool) -> None:
+    def __init__(self, a: Arrays, squares: bool) -> None:
         """Take what a user passed; of ``squares`` that which has contiguous columns."""
         is_list = isinstance(a, Listed)
         m, n = (a.form.m, a.form.n) if is_list else a.shape[-2:]
@@ -58,7 +58,7 @@ class Tall:
         if isinstance(a, Listed):
             row, column = a.form.row, a.form.column
             steps = np.where(self.turned, column, row), np.where(self.turned, row, column)
-            self.arrays: Held = a.seen_as(Form(a.dtype, self.m, self.n, *steps))
+            self.arrays: Arrays = a.with_form(Form(a.dtype, self.m, self.n, *steps))
         else:
             self.arrays = transposed(a) if self.turned else a
 
@@ -74,60 +74,62 @@ class Sides:
         Those of what is worked on.
     """
 
-    def __init__(self, of: Tall, held: Argument, columns: int | np.ndarray) -> None:
+    def __init__(self, tall: Tall, operand: Argument, columns: int | np.ndarray) -> None:
         """Take memory; the first of what is worked on have so many columns."""
-        first, second, turned = (of.m, columns), (of.n, of.n), of.turned
-        if not isinstance(held.arrays, Listed):
-            made = held.new(*first), held.new(*second)
-            self.u, self.v = (x.batch for x in made)
-            self.left, self.right = reversed(made) if turned else made
+        first, second, turned = (tall.m, columns), (tall.n, tall.n), tall.turned
+        if not isinstance(operand.arrays, Listed):
+            matrices = operand.new(*first), operand.new(*second)
+            self.u, self.v = (x.batch for x in matrices)
+            self.left, self.right = reversed(matrices) if turned else matrices
             return
         sizes = [np.where(turned, y, x) for x, y in zip(first, second, strict=True)]
         others = [np.where(turned, x, y) for x, y in zip(first, second, strict=True)]
         m, n = (np.concatenate(x) for x in zip(sizes, others, strict=True))
-        device, count = held.batch.device, held.batch.count
-        both = Listed.new(Form.dense(held.batch.dtype, m, n), device)
-        self.left, self.right = (Argument.of_list(x, device) for x in both.halves())
-        batch, own = both.described(device), np.arange(count)
-        self.u = subset(batch, own + count * turned)
-        self.v = subset(batch, own + count * ~turned)
+        device, count = operand.batch.device, operand.batch.count
+        sides = Listed.new(Form.dense(operand.batch.dtype, m, n), device)
+        self.left, self.right = (Argument.from_list(x, device) for x in sides.halves())
+        batch, indices = sides.described(device), np.arange(count)
+        self.u = subset(batch, indices + count * turned)
+        self.v = subset(batch, indices + count * ~turned)
 
 
-def decompose(device: Device, a: Held, full: bool, vectors: bool) -> Decomposition:
+def decompose(device: Device, a: Arrays, full: bool, vectors: bool) -> Decomposition:
     """Compute the SVD of what a user passed, U or V square where ``full``."""
     check("a", a, device)
     tall = Tall(a, True)
-    ways = np.atleast_1d(paths(tall.m, tall.n, a.dtype, device.limits))
-    held = argument("a", tall.arrays, device, write=bool((ways != JACOBI).any()))
-    s = held.new(tall.n, 1, real_type(a.dtype), vectors=True)
-    sides = Sides(tall, held, tall.m if full else tall.n) if vectors else None
+    matrix_paths = np.atleast_1d(paths(tall.m, tall.n, a.dtype, device.limits))
+    operand = argument("a", tall.arrays, device, write=bool((matrix_paths != JACOBI).any()))
+    s = operand.new(tall.n, 1, real_type(a.dtype), vectors=True)
+    sides = Sides(tall, operand, tall.m if full else tall.n) if vectors else None
     out = Svd(s.batch) if sides is None else Svd(s.batch, sides.u, sides.v)
-    found = np.unique(ways)
-    if len(found) == 1:
-        return Decomposition(s, sides, gesvd(held.batch, out, int(found[0])))
-    info = device.xp.zeros(held.batch.count, np.int32)
-    for way in found:
-        members = np.flatnonzero(ways == way)
+    used_paths = np.unique(matrix_paths)
+    if len(used_paths) == 1:
+        return Decomposition(s, sides, gesvd(operand.batch, out, int(used_paths[0])))
+    info = device.xp.zeros(operand.batch.count, np.int32)
+    for path in used_paths:
+        members = np.flatnonzero(matrix_paths == path)
         u, v = (x and subset(x, members) for x in (out.u, out.v))
-        there = Svd(subset(out.s, members), u, v)
-        upload_table(device, gesvd(subset(held.batch, members), there, int(way)), members, info)
+        target = Svd(subset(out.s, members), u, v)
+        upload_table(
+            device, gesvd(subset(operand.batch, members), target, int(path)), members, info
+        )
     return Decomposition(s, sides, info)
 
 
 def bidiagonal(
-    device: Device, a: Held, overwrite: int = False
-) -> tuple[Held, Held, Held, Held, Array]:
+    device: Device, a: Arrays, overwrite: int = False
+) -> tuple[Arrays, Arrays, Arrays, Arrays, Array]:
     """Bidiagonalize what a user passed: d, e, q, pᴴ and info; nothing is overwritten."""
     check("a", a, device)
     tall = Tall(a, False)
-    held = argument("a", tall.arrays, device, write=True)
-    exponents, info = rescale(held.batch)
-    found = gebrd(held.batch)
+    operand = argument("a", tall.arrays, device, write=True)
+    exponents, info = rescale(operand.batch)
+    reduced = gebrd(operand.batch)
     sizes = tall.n, np.maximum(tall.n - 1, 0)
-    d, e = (held.new(k, 1, found.d.dtype, vectors=True) for k in sizes)
-    for source, target in zip((found.d, found.e), (d, e), strict=True):
+    d, e = (operand.new(k, 1, reduced.d.dtype, vectors=True) for k in sizes)
+    for source, target in zip((reduced.d, reduced.e), (d, e), strict=True):
         copy_upper(source, described(transposed(target.arrays), device), exponents)
-    sides = Sides(tall, held, tall.n)
-    found.q.form(sides.u)
-    found.p.form(sides.v)
+    sides = Sides(tall, operand, tall.n)
+    reduced.q.form(sides.u)
+    reduced.p.form(sides.v)
     return d.result(), e.result(), sides.left.arrays, transposed(sides.right.arrays), info

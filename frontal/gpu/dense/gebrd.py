@@ -62,31 +62,31 @@ def gebrd(a: MatrixBatch, panels: bool = False, factors: bool = True) -> Bidiago
     factors : bool
         Compute the factors of blocks of reflectors, without which Q and P are not applied.
     """
-    made = Bidiagonal.empty(a)
-    panels_of: dict[bool, tuple[MatrixBatch, MatrixBatch]] = {}
+    reduced = Bidiagonal.empty(a)
+    panel_workspaces: dict[bool, tuple[MatrixBatch, MatrixBatch]] = {}
     for j in range(0, a.max_n, PANEL):
         m, n = (np.maximum(x - j, 0) for x in (a.m, a.n))
         plan = launch.gebd2(m, n, a.dtype, a.device.limits)
         if plan is not None and not panels:
-            _launch(a, "gebd2", j, made.batches, (plan[0],), plan[1])
+            _launch(a, "gebd2", j, reduced.batches, (plan[0],), plan[1])
             break
         once = launch.labrd_once(int(m.max(initial=0)), a.dtype, a.device.limits)
-        if bool(once) not in panels_of:
-            panels_of[bool(once)] = _panel(a, bool(once))
-        left, right = panels_of[bool(once)]
+        if bool(once) not in panel_workspaces:
+            panel_workspaces[bool(once)] = _panel(a, bool(once))
+        left, right = panel_workspaces[bool(once)]
         if once:
-            _once(a, j, (*made.batches, left, right), once)
-            parts = Submatrix(left, j + PANEL), Submatrix(right, 0, j + PANEL)
-            gemm("N", "N", -1.0, *parts, 1.0, Submatrix(a, j + PANEL, j + PANEL))
+            _labrd_once(a, j, (*reduced.batches, left, right), once)
+            windows = Submatrix(left, j + PANEL), Submatrix(right, 0, j + PANEL)
+            gemm("N", "N", -1.0, *windows, 1.0, Submatrix(a, j + PANEL, j + PANEL))
             continue
         block, shared = launch.labrd(a.count, a.device.limits)
-        _launch(a, "labrd", j, (*made.batches, left, right), block, shared)
-        parts = Submatrix(left, j + PANEL), Submatrix(right, j + PANEL)
-        gemm("N", "C", -1.0, *parts, 1.0, Submatrix(a, j + PANEL, j + PANEL))
+        _launch(a, "labrd", j, (*reduced.batches, left, right), block, shared)
+        windows = Submatrix(left, j + PANEL), Submatrix(right, j + PANEL)
+        gemm("N", "C", -1.0, *windows, 1.0, Submatrix(a, j + PANEL, j + PANEL))
     if factors:
-        made.q.factor()
-        made.p.factor()
-    return made
+        reduced.q.factor()
+        reduced.p.factor()
+    return reduced
 
 
 def _panel(a: MatrixBatch, by_rows: bool) -> tuple[MatrixBatch, MatrixBatch]:
@@ -95,7 +95,7 @@ def _panel(a: MatrixBatch, by_rows: bool) -> tuple[MatrixBatch, MatrixBatch]:
     return left, workspace(a, 2 * PANEL, a.n) if by_rows else workspace(a, a.n, 2 * PANEL)
 
 
-def _once(
+def _labrd_once(
     a: MatrixBatch, j: int, batches: tuple[MatrixBatch, ...], plan: tuple[int, int, int]
 ) -> None:
     """A panel that reads the rest of the matrices from row and column j on once."""

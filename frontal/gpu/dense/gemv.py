@@ -95,8 +95,8 @@ def _check(trans: str, a: MatrixBatch, x: MatrixBatch, y: MatrixBatch) -> None:
 
 def _sizes(a: MatrixBatch) -> tuple[bytes, bytes, int]:
     """Sizes that name a work list; of matrices of one size those of the first."""
-    one = a.wrapper != "vbatched"
-    return (a.m[:1] if one else a.m).tobytes(), (a.n[:1] if one else a.n).tobytes(), a.count
+    uniform = a.wrapper != "vbatched"
+    return (a.m[:1] if uniform else a.m).tobytes(), (a.n[:1] if uniform else a.n).tobytes(), a.count
 
 
 def _plan(trans: str, a: MatrixBatch, variant: str | None) -> launch.GemvPlan:
@@ -122,22 +122,22 @@ def _work(
     """Make the work lists: largest matrices first, parts of a sum one after the other."""
     rows, columns = (np.frombuffer(size, np.int32).astype(np.int64) for size in (m, n))
     outputs, terms = (rows, columns) if by_rows else (columns, rows)
-    tile, part = (plan.tile_m, plan.tile_n) if by_rows else (plan.tile_n, plan.tile_m)
-    tiles, parts = -(-outputs // tile), np.maximum(-(-terms // part), 1)
-    split = bool((parts > 1).any())
+    tile, sum_tile = (plan.tile_m, plan.tile_n) if by_rows else (plan.tile_n, plan.tile_m)
+    tiles, splits = -(-outputs // tile), np.maximum(-(-terms // sum_tile), 1)
+    split = bool((splits > 1).any())
     if wrapper != "vbatched" and split:  # the sums need every matrix named
-        tiles, parts, rows = (np.repeat(v, count) for v in (tiles, parts, rows))
+        tiles, splits, rows = (np.repeat(v, count) for v in (tiles, splits, rows))
         columns = np.repeat(columns, count)
     order = np.argsort(-rows * columns, kind="stable")
     matrix = np.repeat(order, tiles[order])
     first = tile * _ranks(tiles[order])
-    repeats = parts[matrix]
+    repeats = splits[matrix]
     items = np.zeros((int(repeats.sum()), 4), np.int32)
     items[:, 0], items[:, 1 if by_rows else 2] = (
         np.repeat(matrix, repeats),
         np.repeat(first, repeats),
     )
-    items[:, 2 if by_rows else 1] = part * _ranks(repeats)
+    items[:, 2 if by_rows else 1] = sum_tile * _ranks(repeats)
     total = len(items) if split or wrapper == "vbatched" else len(items) * count
     if wrapper != "vbatched" and total == count:
         return _TileList(NULL, 1, count)

@@ -86,9 +86,9 @@ def geqrf(a: MatrixBatch) -> Reflectors:
     a : MatrixBatch of m×n matrices
         So scaled that squares of entries are representable.
     """
-    least = np.minimum(a.m, a.n)
-    q = Reflectors.empty(a, a.m, least)
-    if not a.count or not int(least.max(initial=0)):
+    reflectors = np.minimum(a.m, a.n)
+    q = Reflectors.empty(a, a.m, reflectors)
+    if not a.count or not int(reflectors.max(initial=0)):
         return q
     entries = a.m.astype(np.int64) * a.n
     largest = int(entries.argmax())
@@ -98,8 +98,8 @@ def geqrf(a: MatrixBatch) -> Reflectors:
         q.factor()
         return q
     staged = launch.staged(a.max_m, PANEL, a.dtype, a.device.limits)
-    work = workspace(a, least, a.n), workspace(a, least, a.n)
-    for j in range(0, int(least.max()), PANEL):
+    work = workspace(a, reflectors, a.n), workspace(a, reflectors, a.n)
+    for j in range(0, int(reflectors.max()), PANEL):
         _columns(a, Submatrix(a, j, j, n=PANEL), q, staged)
         q.factor(j // PANEL, 1)
         if j + PANEL < a.max_n:
@@ -107,10 +107,10 @@ def geqrf(a: MatrixBatch) -> Reflectors:
     return q
 
 
-def _columns(a: MatrixBatch, part: Submatrix, q: Reflectors, staged: int) -> None:
+def _columns(a: MatrixBatch, panel: Submatrix, q: Reflectors, staged: int) -> None:
     """Factor a part of each matrix by one block, in shared memory where there is room."""
     kernel = a.device.kernel("qr.cu", f"geqrf_{a.wrapper}", a.dtype)
-    arguments = (a.locator, part.window, q.v.locator, q.tau.locator, np.int32(staged > 0))
+    arguments = (a.locator, panel.window, q.v.locator, q.tau.locator, np.int32(staged > 0))
     kernel((a.count,), (QR_THREADS,), arguments, staged)
 
 

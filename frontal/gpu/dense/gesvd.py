@@ -46,9 +46,9 @@ def paths(m: np.ndarray, n: np.ndarray, dtype: npt.DTypeLike, limits: Limits) ->
 
     `JACOBI` alone leaves the matrix as it is.
     """
-    most = launch.jacobi_most(dtype, limits)
-    large = np.where(m >= launch.MIN_QR_ASPECT * n, QR_BIDIAGONAL, BIDIAGONAL)
-    return np.where(n > most, large, np.where(m > most, QR_JACOBI, JACOBI))
+    max_order = launch.max_jacobi_order(dtype, limits)
+    bidiagonal_path = np.where(m >= launch.MIN_QR_ASPECT * n, QR_BIDIAGONAL, BIDIAGONAL)
+    return np.where(n > max_order, bidiagonal_path, np.where(m > max_order, QR_JACOBI, JACOBI))
 
 
 def gesvd(a: MatrixBatch, out: Svd, path: int) -> Array:
@@ -83,14 +83,14 @@ def gesvd(a: MatrixBatch, out: Svd, path: int) -> Array:
 
 def _bidiagonal(a: MatrixBatch, out: Svd, exponents: Array, info: Array) -> None:
     """SVD by way of a bidiagonal matrix, of scaled matrices; u has rows of the identity below."""
-    found = gebrd(a, factors=out.u is not None)
-    bdsqr(found, out, exponents, info)
+    reduced = gebrd(a, factors=out.u is not None)
+    bdsqr(reduced, out, exponents, info)
     if out.u is not None and out.v is not None:
-        found.q.apply(out.u)
-        found.p.apply(out.v)
+        reduced.q.apply(out.u)
+        reduced.p.apply(out.v)
 
 
-def bdsqr(of: Bidiagonal, out: Svd, exponents: Array, info: Array) -> None:
+def bdsqr(bidiagonal: Bidiagonal, out: Svd, exponents: Array, info: Array) -> None:
     """SVD of bidiagonal matrices of matrices that were scaled.
 
     Parameters
@@ -100,17 +100,17 @@ def bdsqr(of: Bidiagonal, out: Svd, exponents: Array, info: Array) -> None:
     info : (count,) int32 device array
         Where it is 0, it gets one more than there are columns if the iteration does not converge.
     """
-    d, vectors = of.d, out.u is not None
+    d, vectors = bidiagonal.d, out.u is not None
     if not d.count or not d.max_n:
         return
     real, n = d.dtype, d.n.astype(np.int64)
     threads, shared, level = launch.bdsqr(d.max_n, real, vectors, d.device.limits)
-    room = workspace(d, launch.BDSQR_REALS_PER_ROW * n, 1) if level == 0 else d
+    work = workspace(d, launch.BDSQR_REALS_PER_ROW * n, 1) if level == 0 else d
     sides = [workspace(d, n, n) if vectors and level < 2 else d for _ in "uv"]
     left, right = (d, d) if out.u is None or out.v is None else (out.u, out.v)
-    operands = (d, of.e, out.s, room, *sides, left, right)
+    operands = (d, bidiagonal.e, out.s, work, *sides, left, right)
     flags = np.int32(vectors), np.int32(level)
-    kernel = d.device.kernel("bdsqr.cu", f"bdsqr_{d.wrapper}", of.q.v.dtype)
+    kernel = d.device.kernel("bdsqr.cu", f"bdsqr_{d.wrapper}", bidiagonal.q.v.dtype)
     arguments = (*(x.locator for x in operands), *flags, exponents, info)
     kernel((d.count,), (threads,), arguments, shared)
 

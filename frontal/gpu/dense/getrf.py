@@ -17,10 +17,10 @@ from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
 from ..runtime.limits import Limits
 from . import blas3, launch
-from .getrf_panels import Rule, by_panels
+from .getrf_panels import PivotRule, by_panels
 from .getrs import interchange, solve_in_registers
 from .launch import GetrfTuning, RowsPlan
-from .operands import Given, MatrixBatch, operands, order_list, subset, upload_table
+from .operands import MatrixBatch, SourceBatch, operands, order_list, subset, upload_table
 from .vendor import vendor_of
 
 
@@ -30,7 +30,7 @@ def getrf(
     info: Array,
     variant: str | None = None,
     tiny: float = 0.0,
-    given: Given | None = None,
+    source: SourceBatch | None = None,
     first: int = 1,
 ) -> None:
     """Factor P·A = L·U in place, for matrices of any shapes.
@@ -47,26 +47,26 @@ def getrf(
         and where one cannot be.
     tiny : float
         Pivots whose abs(re) + abs(im) is below it are made as large; 0 leaves all as they are.
-    given : Given, optional
+    source : SourceBatch, optional
         Where the matrices are, if ``reads_elsewhere``; ``a`` gets the factors all the same.
     first : {1, 0}
         What interchanges call the first row: 1 in LAPACK, 0 in SciPy.
     """
     a, pivots = (part.batch for part in operands(a, pivots))
     numbers = launch.tuning("getrf", a.device.name)
-    vendor = vendor_of(a.device) if variant is None and not tiny and given is None else None
+    vendor = vendor_of(a.device) if variant is None and not tiny and source is None else None
     if vendor and vendor.getrf(a, pivots, info, numbers.vendor):
         if not first:
-            made = pivots.keep[0]
-            made -= 1
+            pivot_array = pivots.keep[0]
+            pivot_array -= 1
         kernel = a.device.kernel("getrf_info.cu", f"getrf_info_{a.wrapper}", a.dtype)
         return kernel((1,), (launch.getrf_info(),), (a.locator, info))
     rows, cols = a.m.tobytes(), a.n.tobytes()
     for kind, members in _kinds(rows, cols, a.dtype, a.device.limits, numbers, variant):
-        if given is None:
-            _FACTOR[kind](a, pivots, info, members, Rule(tiny, first))
+        if source is None:
+            _FACTOR[kind](a, pivots, info, members, PivotRule(tiny, first))
         else:
-            _ELSEWHERE[kind](a, pivots, info, members, Rule(tiny, first), given)
+            _ELSEWHERE[kind](a, pivots, info, members, PivotRule(tiny, first), source)
     return None
 
 
@@ -79,7 +79,7 @@ def reads_elsewhere(a: MatrixBatch) -> bool:
 
 
 def inverse(
-    a: MatrixBatch, info: Array, variant: str | None = None, given: Given | None = None
+    a: MatrixBatch, info: Array, variant: str | None = None, source: SourceBatch | None = None
 ) -> None:
     """Invert square matrices in place; one without an inverse is lost.
 
@@ -90,39 +90,39 @@ def inverse(
         Gets 0, or the first column without a pivot, from 1.
     variant : {"tiny", "solve"}, optional
         In registers up to 32×32, or by solving for the identity; by size if not given.
-    given : Given, optional
+    source : SourceBatch, optional
         Where the matrices are, if ``inverts_elsewhere``; ``a`` gets the inverses all the same.
     """
-    small = a.n <= (-1 if variant == "solve" else RowsPlan.most)
+    small = a.n <= (-1 if variant == "solve" else RowsPlan.max_side)
     if small.any():
         members = np.flatnonzero(small)
         members = members[np.argsort(-a.n[members], kind="stable")]
-        _in_registers("inverse", a, (info,), members, given=given)
+        _in_registers("inverse", a, (info,), members, source=source)
     if small.all():
         return
-    if given is not None:
-        return _invert_elsewhere(a, info, given)
+    if source is not None:
+        return _invert_elsewhere(a, info, source)
     sizes = np.where(small, 0, a.n).astype(np.int32)
-    large = a if not small.any() else subset(a, np.flatnonzero(~small))
-    found = info if not small.any() else a.device.xp.zeros(large.count, np.int32)
-    _invert_by_solving(large, found)
-    if found is not info:
-        upload_table(a.device, found, np.flatnonzero(sizes), info)
+    remaining = a if not small.any() else subset(a, np.flatnonzero(~small))
+    remaining_info = info if not small.any() else a.device.xp.zeros(remaining.count, np.int32)
+    _invert_by_solving(remaining, remaining_info)
+    if remaining_info is not info:
+        upload_table(a.device, remaining_info, np.flatnonzero(sizes), info)
     return None
 
 
 def inverts_elsewhere(a: MatrixBatch) -> bool:
     """Whether `inverse` takes such matrices, or their transposes, from elsewhere."""
-    if a.max_n <= RowsPlan.most:
+    if a.max_n <= RowsPlan.max_side:
         return True
     return a.wrapper == "batched" and reads_elsewhere(a)
 
 
-def _invert_elsewhere(a: MatrixBatch, info: Array, given: Given) -> None:
+def _invert_elsewhere(a: MatrixBatch, info: Array, source: SourceBatch) -> None:
     """Factors in a workspace, solutions with the identity where the inverses go."""
     grid, threads = launch.inverse_copies(a.count, a.max_n)
     pivots, factors = workspace(a, np.int32, 1), workspace(a, a.dtype)
-    getrf(factors, pivots, info, given=given)
+    getrf(factors, pivots, info, source=source)
     identity = a.device.kernel("inverse.cu", f"inverse_identity_{a.wrapper}", a.dtype)
     identity(grid, (threads,), (a.locator,))
     getrs(factors, pivots, a)
@@ -162,7 +162,7 @@ def getrs(
         What interchanges call the first row, as ``getrf`` was told.
     """
     a, pivots, b = (part.batch for part in operands(a, pivots, b))
-    if variant != "blocked" and a.max_n <= RowsPlan.most:
+    if variant != "blocked" and a.max_n <= RowsPlan.max_side:
         solve_in_registers(a, pivots, b, trans, first)
     elif trans == "N":
         interchange(pivots, b, False, first)
@@ -194,24 +194,24 @@ def _kinds(
     """
     m, n = np.frombuffer(rows, np.int32), np.frombuffer(cols, np.int32)
     steps = np.stack([-(-m // 32), -(-n // 32)], axis=1)
-    shapes, which = np.unique(steps, axis=0, return_inverse=True)
+    shapes, shape_index = np.unique(steps, axis=0, return_inverse=True)
     groups: dict[tuple[str, object], list[np.ndarray]] = {}
     for k, shape in enumerate((32 * shapes).tolist()):
         group = _group(shape[0], shape[1], dtype, limits, numbers, variant)
-        groups.setdefault(group, []).append(np.flatnonzero(which.ravel() == k))
+        groups.setdefault(group, []).append(np.flatnonzero(shape_index.ravel() == k))
     work = np.minimum(m, n).astype(np.int64) ** 2 * np.maximum(m, n)
-    found = []
-    for (kind, _), parts in groups.items():
-        members = np.sort(np.concatenate(parts))
-        found.append((kind, members[np.argsort(-work[members], kind="stable")]))
-    return found
+    kinds = []
+    for (kind, _), indices in groups.items():
+        members = np.sort(np.concatenate(indices))
+        kinds.append((kind, members[np.argsort(-work[members], kind="stable")]))
+    return kinds
 
 
 def _group(
     m: int, n: int, dtype: np.dtype, limits: Limits, numbers: GetrfTuning, variant: str | None
 ) -> tuple[str, object]:
     """How matrices of at most m×n are factored, and what those have in common that go together."""
-    tiny = RowsPlan.most if variant == "tiny" else numbers.tiny if variant is None else 0
+    tiny = RowsPlan.max_side if variant == "tiny" else numbers.tiny if variant is None else 0
     if max(m, n) <= tiny or min(m, n) == 0:
         return "tiny", 0
     if variant in (None, "block") and launch.getrf_block(m, n, dtype, limits, numbers):
@@ -230,16 +230,16 @@ def workspace(a: MatrixBatch, dtype: npt.DTypeLike, columns: int | None = None) 
     if a.wrapper == "vbatched":
         return MatrixBatch.following(device, memory, a.m, n)
     stack = memory.reshape(a.count, int(n[0]), int(m[0])).swapaxes(-1, -2)
-    return MatrixBatch.of(device, stack[0] if a.wrapper == "native" else stack)
+    return MatrixBatch.from_array(device, stack[0] if a.wrapper == "native" else stack)
 
 
 def _source(
-    a: MatrixBatch, given: Given | None
+    a: MatrixBatch, source: SourceBatch | None
 ) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, int]]:
     """Locators of what is read and of what is written, and INTO of common/matrix.cuh."""
-    if given is None:
+    if source is None:
         return (a.locator, a.locator), {}
-    return (given.batch.locator, a.locator), {"INTO": 1 + given.turned}
+    return (source.batch.locator, a.locator), {"INTO": 1 + source.turned}
 
 
 # --- in registers --------------------------------------------------------------------------------
@@ -250,12 +250,12 @@ def _tiny(
     pivots: MatrixBatch,
     info: Array,
     members: np.ndarray,
-    rule: Rule,
-    given: Given | None = None,
+    rule: PivotRule,
+    source: SourceBatch | None = None,
 ) -> None:
-    constants, bound = rule.of(a.dtype)
+    constants, bound = rule.constants(a.dtype)
     more = (pivots.locator,)
-    _in_registers("getrf_tiny", a, (info, bound), members, more, given, **constants)
+    _in_registers("getrf_tiny", a, (info, bound), members, more, source, **constants)
 
 
 def _in_registers(
@@ -264,21 +264,21 @@ def _in_registers(
     results: tuple[Value, ...],
     members: np.ndarray,
     more: tuple[np.ndarray, ...] = (),
-    given: Given | None = None,
+    source: SourceBatch | None = None,
     **constants: int,
 ) -> None:
     """Launch a kernel for matrices up to 32×32; blocks take those of one width together."""
     side = np.where(np.minimum(a.m, a.n) > 0, np.maximum(a.m, a.n), 0)[members]
-    widest = RowsPlan.of(int(side.max(initial=0)))
+    widest = RowsPlan.for_side(int(side.max(initial=0)))
     if a.wrapper == "vbatched":
         members = members[np.argsort(-side, kind="stable")]
-        work, blocks, shared = _blocks_of(a.device, np.sort(side)[::-1].tobytes(), a.dtype)
+        work, blocks, shared = _register_blocks(a.device, np.sort(side)[::-1].tobytes(), a.dtype)
     else:
         per_block = widest.per_block
         work, blocks = NULL, -(-a.count // per_block)
         shared = widest.shared(a.dtype, per_block)
     if blocks:
-        sources, into = _source(a, given)
+        sources, into = _source(a, source)
         constants |= {"WIDTH": widest.width, **into}
         kernel = a.device.kernel(f"{name}.cu", f"{name}_{a.wrapper}", a.dtype, **constants)
         arguments = (
@@ -293,17 +293,17 @@ def _in_registers(
 
 
 @lru_cache(maxsize=256)
-def _blocks_of(device: Device, sides: bytes, dtype: np.dtype) -> tuple[Value, int, int]:
+def _register_blocks(device: Device, sides: bytes, dtype: np.dtype) -> tuple[Value, int, int]:
     """Width, first and count of the matrices of each block, for sides in descending order."""
     side = np.frombuffer(sides, np.int32)
     blocks, shared, end = [], 0, 0
     while end < len(side):
-        plan = RowsPlan.of(int(side[end]))
-        least = plan.width - 7 if plan.width > 8 else 0
-        start, end = end, int(np.searchsorted(-side, -least, "right"))
-        each = plan.per_block
-        blocks += [(plan.width, i, min(each, end - i)) for i in range(start, end, each)]
-        shared = max(shared, plan.shared(dtype, each))
+        plan = RowsPlan.for_side(int(side[end]))
+        min_side = plan.width - 7 if plan.width > 8 else 0
+        start, end = end, int(np.searchsorted(-side, -min_side, "right"))
+        per_block = plan.per_block
+        blocks += [(plan.width, i, min(per_block, end - i)) for i in range(start, end, per_block)]
+        shared = max(shared, plan.shared(dtype, per_block))
     work = np.array(blocks, np.int32).reshape(-1, 3)
     return (device.upload(work) if len(work) else NULL), len(work), shared
 
@@ -316,15 +316,15 @@ def _block(
     pivots: MatrixBatch,
     info: Array,
     members: np.ndarray,
-    rule: Rule,
-    given: Given | None = None,
+    rule: PivotRule,
+    source: SourceBatch | None = None,
 ) -> None:
     device = a.device
     m, n = int(a.m[members].max()), int(a.n[members].max())
     plan = launch.getrf_block(m, n, a.dtype, device.limits, launch.tuning("getrf", device.name))
     assert plan is not None
-    constants, bound = rule.of(a.dtype)
-    sources, into = _source(a, given)
+    constants, bound = rule.constants(a.dtype)
+    sources, into = _source(a, source)
     constants |= into
     kernel = device.kernel("getrf_block.cu", f"getrf_block_{a.wrapper}", a.dtype, **constants)
     arguments = (order_list(a, members), np.int32(plan.ld), np.int32(n), info, bound)
@@ -336,27 +336,27 @@ def _block(
     )
 
 
-def _left(
+def _left_looking(
     a: MatrixBatch,
     pivots: MatrixBatch,
     info: Array,
     members: np.ndarray,
-    rule: Rule,
-    given: Given | None = None,
+    rule: PivotRule,
+    source: SourceBatch | None = None,
 ) -> None:
     device, m = a.device, int(a.m[members].max())
     plan = launch.getrf_left(m, a.dtype, device.limits, launch.tuning("getrf", device.name))
     assert plan is not None
     panels = -(-int(np.minimum(a.m, a.n)[members].max()) // plan.columns)
-    kept = device.xp.empty((len(members), panels, 32, 32), a.dtype)
-    constants, bound = rule.of(a.dtype)
-    locators, into = _source(a, given)
+    inverses = device.xp.empty((len(members), panels, 32, 32), a.dtype)
+    constants, bound = rule.constants(a.dtype)
+    locators, into = _source(a, source)
     constants |= into
     kernel = device.kernel("getrf_left.cu", f"getrf_left_{a.wrapper}", a.dtype, **constants)
     sources = (*locators, pivots.locator, order_list(a, members))
-    arguments = (*sources, np.int32(plan.ld), np.int32(panels), kept, info, bound)
+    arguments = (*sources, np.int32(plan.ld), np.int32(panels), inverses, info, bound)
     kernel((len(members),), (plan.threads,), arguments, plan.shared)
 
 
-_ELSEWHERE = {"tiny": _tiny, "block": _block, "left": _left}
-_FACTOR = {"tiny": _tiny, "block": _block, "left": _left, "panel": by_panels}
+_ELSEWHERE = {"tiny": _tiny, "block": _block, "left": _left_looking}
+_FACTOR = {"tiny": _tiny, "block": _block, "left": _left_looking, "panel": by_panels}

@@ -13,13 +13,13 @@ from .operands import ALL_ROWS, MatrixBatch, Submatrix, order_list, subset, uplo
 from .worklists import work_list
 
 
-class Rule(NamedTuple):
+class PivotRule(NamedTuple):
     """Pivots smaller than ``tiny`` are made as large; interchanges count rows from ``first``."""
 
     tiny: float = 0.0
     first: int = 1
 
-    def of(self, dtype: np.dtype) -> tuple[dict[str, int], np.generic]:
+    def constants(self, dtype: np.dtype) -> tuple[dict[str, int], np.generic]:
         """Constants of kernels, and their argument."""
         constants = {"PERTURB": 1} if self.tiny else {}
         if self.first != 1:
@@ -28,7 +28,7 @@ class Rule(NamedTuple):
 
 
 def by_panels(
-    a: MatrixBatch, pivots: MatrixBatch, info: Array, members: np.ndarray, rule: Rule
+    a: MatrixBatch, pivots: MatrixBatch, info: Array, members: np.ndarray, rule: PivotRule
 ) -> None:
     """Factor by panels; each is followed by what it does to the other columns."""
     device = a.device
@@ -40,10 +40,12 @@ def by_panels(
     elif uniform or len(members) == a.count:
         Panels(a, pivots, info, np.arange(a.count), plan, rule).by_products(numbers.outer)
     else:
-        part, p = subset(a, members), subset(pivots, members)
-        found = device.xp.zeros(part.count, np.int32)
-        Panels(part, p, found, np.arange(part.count), plan, rule).by_products(numbers.outer)
-        upload_table(device, found, members, info)
+        chosen, chosen_pivots = subset(a, members), subset(pivots, members)
+        chosen_info = device.xp.zeros(chosen.count, np.int32)
+        Panels(chosen, chosen_pivots, chosen_info, np.arange(chosen.count), plan, rule).by_products(
+            numbers.outer
+        )
+        upload_table(device, chosen_info, members, info)
 
 
 class Panels:
@@ -56,10 +58,10 @@ class Panels:
         info: Array,
         members: np.ndarray,
         plan: PanelPlan,
-        rule: Rule,
+        rule: PivotRule,
     ) -> None:
         self.a, self.pivots, self.info, self.plan = a, pivots, info, plan
-        self.rule, self.bound = rule.of(a.dtype)
+        self.rule, self.bound = rule.constants(a.dtype)
         steps = np.minimum(a.m, a.n)
         self.members = members[np.argsort(-steps[members], kind="stable")]
         self.steps = np.zeros_like(steps)
@@ -116,9 +118,9 @@ class Panels:
         """The same where blocks share a panel: no more at once than are resident together."""
         device, threads = self.a.device, self.plan.block(rows)
         blocks = -(-rows // threads)
-        if blocks > self.plan.most_blocks:
-            most = self.plan.most_blocks * threads
-            raise ValueError(f"getrf takes matrices up to {most} rows, not {rows}")
+        if blocks > self.plan.max_blocks:
+            max_rows = self.plan.max_blocks * threads
+            raise ValueError(f"getrf takes matrices up to {max_rows} rows, not {rows}")
         together = self.plan.together(blocks, device.limits)
         kernel = self._kernel("getrf_tall.cu", "getrf_tall", **self.rule)
         sources = (self.a.locator, self.pivots.locator, order_list(self.a, self.members))
@@ -126,8 +128,8 @@ class Panels:
         for first in range(0, count, together):
             now = min(together, count - first)
             exchange = device.xp.empty(now * self.plan.exchange(self.a.dtype, blocks), np.uint8)
-            where = np.int32(first), np.int32(j), *self._lists
-            arguments = (*sources, *where, self.info, exchange, self.arrived, self.bound)
+            position = np.int32(first), np.int32(j), *self._lists
+            arguments = (*sources, *position, self.info, exchange, self.arrived, self.bound)
             kernel((blocks, now), (threads,), arguments, shared)
 
     def _strips(self, rights: np.ndarray, rows: np.ndarray, width: int) -> tuple[Value, int, int]:
@@ -185,8 +187,8 @@ class Panels:
         if count == 0:
             return
         rows = int(a.m[self.members].max())
-        of = rows, a.dtype, a.device.limits, plan.columns
-        together, shared = launch.laswp_through_shared(*of)
+        strip_limits = rows, a.dtype, a.device.limits, plan.columns
+        together, shared = launch.laswp_through_shared(*strip_limits)
         more = (*self._lists, np.int32(together), work, np.int32(period))
         if together:
             kernel = self._kernel("laswp.cu", "laswp_left")

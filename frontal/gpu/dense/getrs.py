@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import launch
-from .getrf_panels import Rule
+from .getrf_panels import PivotRule
 from .launch import RowsPlan
 from .operands import ALL_ROWS, MatrixBatch, order_list
 from .worklists import work_list
@@ -15,14 +15,14 @@ def solve_in_registers(
     a: MatrixBatch, pivots: MatrixBatch, b: MatrixBatch, trans: str, first: int
 ) -> None:
     numbers = launch.tuning("getrs", a.device.name)
-    plan, columns = RowsPlan.of(a.max_n), b.max_n
+    plan, columns = RowsPlan.for_side(a.max_n), b.max_n
     if a.count == 0 or a.max_n == 0 or columns == 0:
         return
     order = order_list(a, np.argsort(-a.n, kind="stable"))
     share = -(-columns // max(-(-columns // numbers.share), 1))
     code = 1 if trans == "C" and a.dtype.kind != "c" else "NTC".index(trans)
     constants = {"WIDTH": 32 if plan.width > 16 else plan.width, "TRANS": code}
-    constants |= Rule(first=first).of(a.dtype)[0]
+    constants |= PivotRule(first=first).constants(a.dtype)[0]
     kernel = a.device.kernel("getrs.cu", f"getrs_tiny_{a.wrapper}", a.dtype, **constants)
     grid = (-(-a.count // plan.per_block), -(-columns // share))
     sources = (a.locator, pivots.locator, b.locator)
@@ -42,12 +42,12 @@ def interchange(pivots: MatrixBatch, b: MatrixBatch, back: bool, first: int = 1)
         return
     columns, shared = launch.laswp_through_shared(b.max_m, b.dtype, device.limits)
     if columns == 0:
-        raise ValueError(f"getrs takes matrices up to {_most_rows(b)} rows, not {b.max_m}")
-    constants = {"TRANS": int(back), **Rule(first=first).of(b.dtype)[0]}
+        raise ValueError(f"getrs takes matrices up to {_max_rows(b)} rows, not {b.max_m}")
+    constants = {"TRANS": int(back), **PivotRule(first=first).constants(b.dtype)[0]}
     kernel = device.kernel("getrs.cu", f"getrs_rows_{b.wrapper}", b.dtype, **constants)
     arguments = (b.locator, pivots.locator, np.int32(columns), work, np.int32(period))
     kernel((count,), (plan.threads,), arguments, shared)
 
 
-def _most_rows(b: MatrixBatch) -> int:
+def _max_rows(b: MatrixBatch) -> int:
     return b.device.limits.shared_block // (b.dtype.itemsize + 4)

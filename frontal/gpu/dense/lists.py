@@ -52,8 +52,8 @@ class Form:
         self.dtype, self.vectors = dtype, vectors
         self.m, self.n = (np.ascontiguousarray(x, np.int32) for x in (m, n))
         self.row, self.column = (np.ascontiguousarray(x, np.int64) for x in (row, column))
-        parts = (self.m, self.n, self.row, self.column)
-        self._all = dtype.str, vectors, b"".join(x.tobytes() for x in parts)
+        fields = (self.m, self.n, self.row, self.column)
+        self._all = dtype.str, vectors, b"".join(x.tobytes() for x in fields)
         self._hash = hash(self._all)
 
     @classmethod
@@ -162,28 +162,28 @@ class Batch(Sequence[Array]):
     _places: np.ndarray | None  # addresses of the user's, on the host
 
     def __init__(self, arrays: Sequence[Array]) -> None:
-        self._look("arrays", arrays, device_for(arrays, "arrays"))
+        self._inspect("arrays", arrays, device_for(arrays, "arrays"))
 
     @classmethod
-    def given(cls, name: str, arrays: Matrices, device: Device) -> Batch:
+    def from_list(cls, name: str, arrays: Matrices, device: Device) -> Batch:
         """Look at a list that a user passed, by the name of ``name``."""
-        made = cls.__new__(cls)
-        made._look(name, arrays, device)
-        return made
+        batch = cls.__new__(cls)
+        batch._inspect(name, arrays, device)
+        return batch
 
-    def _look(self, name: str, arrays: Matrices, device: Device) -> None:
+    def _inspect(self, name: str, arrays: Matrices, device: Device) -> None:
         if not isinstance(arrays, Sequence):
             raise TypeError(_not_arrays(name, arrays))
         self.device, self._arrays, self._flat = device, list(arrays), None
-        self.form, self._places = _looked_at(name, self._arrays, device)
+        self.form, self._places = _inspect_arrays(name, self._arrays, device)
         self.pointers = device.upload(self._places)
 
     @classmethod
-    def _of(cls, form: Form, device: Device, pointers: Array) -> Batch:
-        made = cls.__new__(cls)
-        made.form, made.device, made.pointers = form, device, pointers
-        made._flat, made._arrays, made._places = None, None, None
-        return made
+    def _with_pointers(cls, form: Form, device: Device, pointers: Array) -> Batch:
+        batch = cls.__new__(cls)
+        batch.form, batch.device, batch.pointers = form, device, pointers
+        batch._flat, batch._arrays, batch._places = None, None, None
+        return batch
 
     @classmethod
     def new(cls, form: Form, device: Device, zero: bool = False) -> Batch:
@@ -194,9 +194,9 @@ class Batch(Sequence[Array]):
     @classmethod
     def at(cls, form: Form, device: Device, flat: Array, pointers: Array) -> Batch:
         """Matrices that follow each other in memory, of given addresses."""
-        made = cls._of(form, device, pointers)
-        made._flat = flat
-        return made
+        batch = cls._with_pointers(form, device, pointers)
+        batch._flat = flat
+        return batch
 
     @property
     def memory(self) -> tuple[Array, Array]:
@@ -214,11 +214,11 @@ class Batch(Sequence[Array]):
         """1 for vectors, 2 for matrices."""
         return 1 if self.form.vectors else 2
 
-    def seen_as(self, form: Form) -> Batch:
+    def with_form(self, form: Form) -> Batch:
         """The same memory with other sizes and strides, as of some transposes."""
-        made = Batch._of(form, self.device, self.pointers)
-        made._flat, made._arrays, made._places = self._flat, self._arrays, self._places
-        return made
+        batch = Batch._with_pointers(form, self.device, self.pointers)
+        batch._flat, batch._arrays, batch._places = self._flat, self._arrays, self._places
+        return batch
 
     def halves(self) -> tuple[Batch, Batch]:
         """The first half of the matrices, and the second; all follow each other."""
@@ -233,7 +233,7 @@ class Batch(Sequence[Array]):
 
     def turned(self) -> Batch:
         """The transposes, in the same memory."""
-        return self.seen_as(self.form.turned)
+        return self.with_form(self.form.turned)
 
     def described(self, device: Device) -> operands.MatrixBatch:
         """What drivers take; columns must be contiguous."""
@@ -275,21 +275,21 @@ class Batch(Sequence[Array]):
         return f"<Batch of {len(self)} {kind} of {self.dtype}>"
 
 
-Held = Array | Batch  # what routines take: a matrix, a stack, or a list that was looked at
+Arrays = Array | Batch  # what routines take: a matrix, a stack, or a list that was looked at
 
 
-def transposed(arrays: Held) -> Held:
+def transposed(arrays: Arrays) -> Arrays:
     """Return the transposes of matrices, as views."""
     if isinstance(arrays, Batch):
         return arrays.turned()
     return arrays.swapaxes(-1, -2)
 
 
-def described(arrays: Held, device: Device) -> operands.MatrixBatch:
+def described(arrays: Arrays, device: Device) -> operands.MatrixBatch:
     """Return what drivers take; columns must be contiguous."""
     if isinstance(arrays, Batch):
         return arrays.described(device)
-    return operands.MatrixBatch.of(device, arrays)
+    return operands.MatrixBatch.from_array(device, arrays)
 
 
 def device_for(arrays: Untyped, name: str = "a") -> Device:
@@ -310,14 +310,14 @@ def device_for(arrays: Untyped, name: str = "a") -> Device:
     raise TypeError(_not_arrays(name, arrays))
 
 
-def _not_arrays(name: str, found: object) -> str:
+def _not_arrays(name: str, value: object) -> str:
     return (
-        f"{name} must be a cupy.ndarray or a list of them, not {type(found).__name__}. "
+        f"{name} must be a cupy.ndarray or a list of them, not {type(value).__name__}. "
         "Try: cupy.asarray(...)"
     )
 
 
-def _looked_at(name: str, arrays: list[Array], device: Device) -> tuple[Form, np.ndarray]:
+def _inspect_arrays(name: str, arrays: list[Array], device: Device) -> tuple[Form, np.ndarray]:
     """Sizes and strides of arrays, and their addresses: one pass over them for either."""
     if set(map(type, arrays)) - {device.xp.ndarray}:
         for i, a in enumerate(arrays):
@@ -335,19 +335,19 @@ def _form(about: tuple[_About, ...]) -> Form:
     """The form of arrays; errors begin behind a name."""
     types, shapes, strides = zip(*about, strict=True) if about else ((np.dtype(float),), (), ())
     if len(set(types)) > 1:
-        found = ", ".join(sorted(map(str, set(types))))
-        raise TypeError(f": the matrices of one call must have one dtype, not {found}")
+        listing = ", ".join(sorted(map(str, set(types))))
+        raise TypeError(f": the matrices of one call must have one dtype, not {listing}")
     dtype, dimensions = types[0], set(map(len, shapes)) or {2}
     if len(dimensions) > 1 or not dimensions <= {1, 2}:
-        found = ", ".join(f"{d}-D" for d in sorted(dimensions))
-        raise ValueError(f" must be a list of matrices or one of vectors, not {found}")
-    each = dimensions.pop()
-    sizes, steps = (np.array(x, np.int64).reshape(-1, each) for x in (shapes, strides))
-    steps, rest = np.divmod(steps, dtype.itemsize)
-    if rest.any():
+        listing = ", ".join(f"{d}-D" for d in sorted(dimensions))
+        raise ValueError(f" must be a list of matrices or one of vectors, not {listing}")
+    ndim = dimensions.pop()
+    sizes, steps = (np.array(x, np.int64).reshape(-1, ndim) for x in (shapes, strides))
+    steps, remainder = np.divmod(steps, dtype.itemsize)
+    if remainder.any():
         raise ValueError(" must have strides of whole elements")
-    if each == 1:
+    if ndim == 1:
         sizes = np.stack([sizes[:, 0], np.ones(len(sizes), np.int64)], axis=1)
         steps = np.stack([steps[:, 0], np.maximum(sizes[:, 0], 1)], axis=1)
     (m, n), (row, column) = sizes.T, steps.T
-    return Form(dtype, m, n, row, column, each == 1)
+    return Form(dtype, m, n, row, column, ndim == 1)

@@ -66,16 +66,16 @@ class MatrixBatch:
         return int(self.n.max(initial=0))
 
     @classmethod
-    def of(cls, device: Device, arrays: Array) -> MatrixBatch:
+    def from_array(cls, device: Device, arrays: Array) -> MatrixBatch:
         """Describe one 2-D array or one 3-D array, with contiguous columns."""
         if arrays.ndim == 2:
             (m, n), ld = arrays.shape, leading_dimension(arrays)
             locator = np.array((device.pointer(arrays), m, n, ld), dtype=NATIVE.dtype)
-            return cls._same(device, arrays, "native", locator, 1, (m, n, ld))
+            return cls._uniform(device, arrays, "native", locator, 1, (m, n, ld))
         count, m, n = arrays.shape
         ld, stride = leading_dimension(arrays), arrays.strides[0] // arrays.itemsize
         locator = np.array((device.pointer(arrays), 0, stride, m, n, ld), dtype=BATCHED.dtype)
-        return cls._same(device, arrays, "batched", locator, count, (m, n, ld))
+        return cls._uniform(device, arrays, "batched", locator, count, (m, n, ld))
 
     @classmethod
     def of_pointers(
@@ -105,8 +105,8 @@ class MatrixBatch:
     def following(cls, device: Device, flat: Array, m: np.ndarray, n: np.ndarray) -> MatrixBatch:
         """Describe matrices of different sizes that follow each other in memory."""
         sizes = tuple(np.asarray(size, np.int32) for size in (m, n, np.maximum(m, 1)))
-        each = np.multiply(sizes[0], sizes[1], dtype=np.int64) * flat.itemsize
-        addresses = placed(device, flat, np.cumsum(each) - each)
+        sizes_bytes = np.multiply(sizes[0], sizes[1], dtype=np.int64) * flat.itemsize
+        addresses = placed(device, flat, np.cumsum(sizes_bytes) - sizes_bytes)
         return cls.at(device, flat.dtype, addresses, table_of(device, *sizes), sizes, (flat,))
 
     @classmethod
@@ -122,12 +122,12 @@ class MatrixBatch:
     ) -> MatrixBatch:
         """Describe matrices by arrays of the device, and m, n, ld (int32) of the host as well."""
         start, step = device.pointer(table), table.itemsize * len(sizes[0])
-        where = device.pointer(addresses), start, start + step, start + 2 * step
-        locator, keep = np.array(where, dtype=VBATCHED.dtype), (addresses, table, *keep)
+        fields = device.pointer(addresses), start, start + step, start + 2 * step
+        locator, keep = np.array(fields, dtype=VBATCHED.dtype), (addresses, table, *keep)
         return cls(device, np.dtype(dtype), "vbatched", locator, *sizes, keep=keep, places=places)
 
     @classmethod
-    def _same(
+    def _uniform(
         cls,
         device: Device,
         array: Array,
@@ -152,19 +152,19 @@ def placed(device: Device, flat: Array, offsets: np.ndarray) -> Array:
     return _by_entries(device, "list_places", flat, offsets.astype(np.int64), to)
 
 
-def upload_table(device: Device, found: Array, members: np.ndarray, to: Array) -> None:
+def upload_table(device: Device, values: Array, members: np.ndarray, to: Array) -> None:
     """Let to[members] = found, int32 both."""
-    _by_entries(device, "list_put", found, members.astype(np.int32), to)
+    _by_entries(device, "list_put", values, members.astype(np.int32), to)
 
 
 def _by_entries(device: Device, entry: str, source: Array, numbers: np.ndarray, to: Array) -> Array:
     """Launch an entry of lists.cu; return where its results are."""
     count = len(numbers)
     if count:
-        there = uploaded(device, numbers.tobytes(), numbers.dtype)
+        indices = uploaded(device, numbers.tobytes(), numbers.dtype)
         kernel = device.kernel("lists.cu", entry, np.float64)
         grid, threads = launch.entries(count)
-        kernel((grid,), (threads,), (source, there, to, np.int32(count)))
+        kernel((grid,), (threads,), (source, indices, to, np.int32(count)))
     return to
 
 
@@ -227,43 +227,43 @@ class Submatrix:
 Operand = MatrixBatch | Submatrix
 
 
-class Given(NamedTuple):
+class SourceBatch(NamedTuple):
     """Matrices that are read and stay as they are; ``turned``: their transposes are meant."""
 
     batch: MatrixBatch
     turned: bool = False
 
 
-def op_sizes(part: Submatrix, trans: str) -> tuple[np.ndarray, np.ndarray]:
+def op_sizes(operand: Submatrix, trans: str) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of op(A)."""
-    return (part.rows, part.cols) if trans == "N" else (part.cols, part.rows)
+    return (operand.rows, operand.cols) if trans == "N" else (operand.cols, operand.rows)
 
 
-def without_depth(part: Submatrix, trans: str, axis: int) -> Submatrix:
+def without_depth(operand: Submatrix, trans: str, axis: int) -> Submatrix:
     """Trim op(A) to no columns (axis 1) or no rows (axis 0)."""
-    return replace(part, n=0) if (axis == 1) == (trans == "N") else replace(part, m=0)
+    return replace(operand, n=0) if (axis == 1) == (trans == "N") else replace(operand, m=0)
 
 
 def require(names: str, *pairs: tuple[np.ndarray, np.ndarray]) -> None:
-    for found, wanted in pairs:
-        if not np.array_equal(found, wanted):
-            wrong = np.flatnonzero(found != wanted)
+    for sizes, expected in pairs:
+        if not np.array_equal(sizes, expected):
+            wrong = np.flatnonzero(sizes != expected)
             k = int(wrong[0])
             raise ValueError(
-                f"{names} do not fit: {found[k]} against {wanted[k]} in matrix {k} "
-                f"({len(wrong)} of {len(found)} matrices)"
+                f"{names} do not fit: {sizes[k]} against {expected[k]} in matrix {k} "
+                f"({len(wrong)} of {len(sizes)} matrices)"
             )
 
 
-def operands(*given: Operand) -> list[Submatrix]:
+def operands(*batches: Operand) -> list[Submatrix]:
     """Make all operands parts of batches of one kind and one length."""
-    parts = [x if isinstance(x, Submatrix) else Submatrix(x) for x in given]
-    kinds = {part.batch.wrapper for part in parts}
-    count = max(part.batch.count for part in parts)
-    if len(kinds) == 1 and all(part.batch.count == count for part in parts):
-        return parts
+    submatrices = [x if isinstance(x, Submatrix) else Submatrix(x) for x in batches]
+    kinds = {part.batch.wrapper for part in submatrices}
+    count = max(part.batch.count for part in submatrices)
+    if len(kinds) == 1 and all(part.batch.count == count for part in submatrices):
+        return submatrices
     wrapper = "vbatched" if "vbatched" in kinds else "batched"
-    return [replace(part, batch=_converted(part.batch, wrapper, count)) for part in parts]
+    return [replace(part, batch=_converted(part.batch, wrapper, count)) for part in submatrices]
 
 
 def _converted(batch: MatrixBatch, wrapper: str, count: int) -> MatrixBatch:
@@ -280,12 +280,12 @@ def _converted(batch: MatrixBatch, wrapper: str, count: int) -> MatrixBatch:
     if wrapper == "vbatched":
         first, step = int(old["a"]), stride * batch.dtype.itemsize
         pointers = first + step * np.arange(count, dtype=np.uint64)
-        made = MatrixBatch.of_sizes(batch.device, batch.dtype, pointers, *sizes)
+        converted = MatrixBatch.of_sizes(batch.device, batch.dtype, pointers, *sizes)
     else:
         locator = np.array((old["a"], 0, stride, *(x[0] for x in sizes)), dtype=BATCHED.dtype)
         m, n, ld = sizes
-        made = MatrixBatch(batch.device, batch.dtype, "batched", locator, m, n, ld)
-    return replace(made, keep=(*made.keep, *batch.keep))
+        converted = MatrixBatch(batch.device, batch.dtype, "batched", locator, m, n, ld)
+    return replace(converted, keep=(*converted.keep, *batch.keep))
 
 
 # --- some matrices of a batch --------------------------------------------------------------------

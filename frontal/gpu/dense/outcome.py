@@ -19,8 +19,8 @@ def outcome(routine: str, device: Device, result: object, info: Array, check: bo
     """
     if not check:
         return (*result, info) if isinstance(result, tuple) else (result, info)
-    found = device.download(info)
-    indices = np.flatnonzero(found)
+    codes = device.download(info)
+    indices = np.flatnonzero(codes)
     if len(indices):
-        raise BatchError(routine, len(found), indices, found[indices] - 1, result)
+        raise BatchError(routine, len(codes), indices, codes[indices] - 1, result)
     return result

@@ -42,16 +42,16 @@ def refuse_overlap(name: str, batch: MatrixBatch) -> None:
 def refuse_alias(name: str, written: MatrixBatch, others: dict[str, MatrixBatch]) -> None:
     """Raise ValueError where an output shares an entry with an input of the same call."""
     begin, end = _extent(written)
-    for other, held in others.items():
-        low, high = _extent(held)
+    for source, operand in others.items():
+        low, high = _extent(operand)
         order = np.argsort(low)
         reach = np.append(0, np.maximum.accumulate(high[order]))  # of none, of the first, ...
         meets = reach[np.searchsorted(low[order], end)] > begin
         for i in np.flatnonzero(meets):
             for j in np.flatnonzero((low < end[i]) & (high > begin[i])):
-                if _share(_place(written, begin, i), _place(held, low, j)):
+                if _share(_place(written, begin, i), _place(operand, low, j)):
                     raise ValueError(
-                        f"{name} would be overwritten and shares memory with {other} (matrices "
+                        f"{name} would be overwritten and shares memory with {source} (matrices "
                         f"{i} and {j}). Try: no overwriting, or a copy"
                     )
 
@@ -71,11 +71,11 @@ def _share(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
     """
     if first[0] > second[0]:
         first, second = second, first
-    (begin, m, n, ld, size), (start, rows, _, other_ld, _) = first, second
-    apart, rest = divmod(start - begin, size)
-    if rest or ld != other_ld:
+    (begin, m, n, ld, size), (start, rows, _, second_ld, _) = first, second
+    offset, remainder = divmod(start - begin, size)
+    if remainder or ld != second_ld:
         return True
-    column, row = divmod(apart, ld)
+    column, row = divmod(offset, ld)
     inside = column < n and row < m
     wraps = row + rows > ld and column + 1 < n  # begins low in a column, goes on in the next
     return inside or wraps

@@ -10,8 +10,8 @@ from ..runtime.array import Array
 from ..runtime.device import Device
 from .arguments import Argument
 from .copies import copied
+from .lists import Arrays
 from .lists import Batch as Listed
-from .lists import Held
 from .operands import MatrixBatch
 
 
@@ -27,37 +27,39 @@ class Pivots:
         A column for each matrix, as the drivers take them.
     """
 
-    arrays: Held
+    arrays: Arrays
     batch: MatrixBatch
 
     @classmethod
-    def empty(cls, held: Argument) -> Pivots:
+    def empty(cls, operand: Argument) -> Pivots:
         """Allocate the pivots of matrices to be factored."""
-        made = held.new(np.minimum(*held.sizes), 1, np.int32, vectors=True)
-        return cls(made.result(), made.batch)
+        pivots = operand.new(np.minimum(*operand.sizes), 1, np.int32, vectors=True)
+        return cls(pivots.result(), pivots.batch)
 
     @classmethod
-    def given(cls, held: Argument, piv: Held) -> Pivots:
+    def from_user(cls, factor: Argument, piv: Arrays) -> Pivots:
         """Take the pivots that a user passes back, checked for kind, type and sizes."""
-        device, is_list = held.batch.device, held.kind == "list"
-        known = isinstance(piv, Listed) if is_list else isinstance(piv, device.xp.ndarray)
-        if not known or (len(piv) and getattr(piv, "dtype", None) != np.int32):
+        device, is_list = factor.batch.device, factor.kind == "list"
+        is_array = isinstance(piv, Listed) if is_list else isinstance(piv, device.xp.ndarray)
+        if not is_array or (len(piv) and getattr(piv, "dtype", None) != np.int32):
             raise TypeError("piv must be the int32 pivots that lu_factor returned")
         if isinstance(piv, Listed):
-            fits = np.array_equal(piv.form.m, held.batch.n) and (piv.form.vectors or not len(piv))
+            fits = np.array_equal(piv.form.m, factor.batch.n) and (piv.form.vectors or not len(piv))
         else:
-            fits = piv.shape == held.arrays.shape[:-1]
+            fits = piv.shape == factor.arrays.shape[:-1]
         if not fits:
             raise ValueError("piv must have one number for each column of each matrix")
-        return cls._listed(piv, device) if isinstance(piv, Listed) else cls._of(piv, device)
+        return (
+            cls._from_list(piv, device) if isinstance(piv, Listed) else cls._from_array(piv, device)
+        )
 
     @classmethod
-    def _listed(cls, piv: Listed, device: Device) -> Pivots:
-        held = piv if piv.form.ld is not None else copied(piv, device)
-        assert isinstance(held, Listed)
-        return cls(held, held.described(device))
+    def _from_list(cls, piv: Listed, device: Device) -> Pivots:
+        vectors = piv if piv.form.ld is not None else copied(piv, device)
+        assert isinstance(vectors, Listed)
+        return cls(vectors, vectors.described(device))
 
     @classmethod
-    def _of(cls, piv: Array, device: Device) -> Pivots:
-        held = piv.ravel().reshape(*piv.shape)
-        return cls(held, MatrixBatch.of(device, held[..., None]))
+    def _from_array(cls, piv: Array, device: Device) -> Pivots:
+        vectors = piv.ravel().reshape(*piv.shape)
+        return cls(vectors, MatrixBatch.from_array(device, vectors[..., None]))

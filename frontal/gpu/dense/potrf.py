@@ -15,7 +15,7 @@ import numpy as np
 from ..runtime.array import NULL, Array, Kernel, Value
 from ..runtime.device import Device
 from . import blas3, launch
-from .launch import PotrfPart, PotrfTuning
+from .launch import PotrfLaunch, PotrfTuning
 from .operands import MatrixBatch
 
 _UPLO = {"L": 0, "U": 1}
@@ -53,8 +53,8 @@ def potrf(
     if variant is not None and variant not in _RUN:
         raise ValueError(f"variant must be one of {sorted(_RUN)}, not {variant!r}")
     numbers = launch.tuning("potrf", a.device.name)
-    for part, lists in _parts(a.device, a.n.tobytes(), a.dtype, numbers, variant):
-        _RUN[part.kind](_Where.of(a, into, turned), info, _UPLO[uplo], part, lists)
+    for plan, lists in _plans(a.device, a.n.tobytes(), a.dtype, numbers, variant):
+        _RUN[plan.kind](_Operands.create(a, into, turned), info, _UPLO[uplo], plan, lists)
 
 
 def potrs(a: MatrixBatch, b: MatrixBatch, uplo: str = "L") -> None:
@@ -71,7 +71,7 @@ def potrs(a: MatrixBatch, b: MatrixBatch, uplo: str = "L") -> None:
     blas3.trsm("L", uplo, second, "N", 1.0, a, b)
 
 
-class _Where(NamedTuple):
+class _Operands(NamedTuple):
     """The matrices, where their factors go, and INTO of common/matrix.cuh."""
 
     a: MatrixBatch
@@ -79,7 +79,7 @@ class _Where(NamedTuple):
     into: int
 
     @classmethod
-    def of(cls, a: MatrixBatch, into: MatrixBatch | None, turned: bool) -> _Where:
+    def create(cls, a: MatrixBatch, into: MatrixBatch | None, turned: bool) -> _Operands:
         return cls(a, a if into is None else into, 0 if into is None else 1 + turned)
 
     @property
@@ -109,28 +109,28 @@ class _Lists(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _parts(
+def _plans(
     device: Device, sizes: bytes, dtype: np.dtype, numbers: PotrfTuning, variant: str | None
-) -> list[tuple[PotrfPart, _Lists]]:
+) -> list[tuple[PotrfLaunch, _Lists]]:
     """Launches for matrices of these orders, and their lists on the device."""
     n = np.frombuffer(sizes, np.int32)
     if variant is not None:
         orders = {"tiny": (32, 32, 1 << 30), "shared": (0, 1 << 14, 1 << 30)}
         tiny, shared, large = orders.get(variant, (0, 0, 0 if variant == "tasks" else 1 << 30))
         numbers = replace(numbers, tiny=tiny, shared=shared, large=large)
-    parts = launch.potrf(n, dtype, device.limits, numbers)
-    return [(part, _LISTS[part.kind](device, n, part, numbers)) for part in parts]
+    plans = launch.potrf(n, dtype, device.limits, numbers)
+    return [(part, _LISTS[part.kind](device, n, part, numbers)) for part in plans]
 
 
 # --- matrices in registers -----------------------------------------------------------------------
 
 
-def _tiny_lists(device: Device, n: np.ndarray, part: PotrfPart, _: PotrfTuning) -> _Lists:
-    sizes = n[part.matrices]
-    if len(part.matrices) == len(n) and sizes[0] == sizes[-1]:
+def _tiny_lists(device: Device, n: np.ndarray, plan: PotrfLaunch, _: PotrfTuning) -> _Lists:
+    sizes = n[plan.matrices]
+    if len(plan.matrices) == len(n) and sizes[0] == sizes[-1]:
         return _Lists(-(-len(sizes) // launch.potrf_tiny_count(sizes[0])))
     work = tiny_work(sizes)
-    table = device.upload(np.concatenate([part.matrices, work.ravel()]).astype(np.int32))
+    table = device.upload(np.concatenate([plan.matrices, work.ravel()]).astype(np.int32))
     return _Lists(len(work), table[len(sizes) :], table[: len(sizes)])
 
 
@@ -148,39 +148,39 @@ def tiny_work(sizes: np.ndarray) -> np.ndarray:
     work = []
     for width in (32, 24, 16, 8):
         first, last = np.searchsorted(-classes, [-width, -width + 1])
-        each = launch.potrf_tiny_count(width)
-        work += [(width, k, min(each, last - k)) for k in range(first, last, each)]
+        per_block = launch.potrf_tiny_count(width)
+        work += [(width, k, min(per_block, last - k)) for k in range(first, last, per_block)]
     return np.array(work, np.int64).reshape(-1, 3)
 
 
-def _run_tiny(a: _Where, info: Array, uplo: int, part: PotrfPart, lists: _Lists) -> None:
-    kernel = _kernel(a, uplo, part)
+def _run_tiny(a: _Operands, info: Array, uplo: int, plan: PotrfLaunch, lists: _Lists) -> None:
+    kernel = _kernel(a, uplo, plan)
     arguments = (*a.locators, lists.order, lists.work, np.int32(a.to.count), info)
-    kernel((lists.blocks,), (part.threads,), arguments, part.shared)
+    kernel((lists.blocks,), (plan.threads,), arguments, plan.shared)
 
 
 # --- matrices in shared memory -------------------------------------------------------------------
 
 
-def _shared_lists(device: Device, n: np.ndarray, part: PotrfPart, _: PotrfTuning) -> _Lists:
-    whole = len(part.matrices) == len(n) and n.min() == n.max()
-    order = NULL if whole else device.upload(part.matrices.astype(np.int32))
-    return _Lists(len(part.matrices), order=order)
+def _shared_lists(device: Device, n: np.ndarray, plan: PotrfLaunch, _: PotrfTuning) -> _Lists:
+    uniform = len(plan.matrices) == len(n) and n.min() == n.max()
+    order = NULL if uniform else device.upload(plan.matrices.astype(np.int32))
+    return _Lists(len(plan.matrices), order=order)
 
 
-def _run_shared(a: _Where, info: Array, uplo: int, part: PotrfPart, lists: _Lists) -> None:
-    kernel = _kernel(a, uplo, part)
+def _run_shared(a: _Operands, info: Array, uplo: int, plan: PotrfLaunch, lists: _Lists) -> None:
+    kernel = _kernel(a, uplo, plan)
     arguments = (*a.locators, lists.order, info)
-    kernel((lists.blocks,), (part.threads,), arguments, part.shared)
+    kernel((lists.blocks,), (plan.threads,), arguments, plan.shared)
 
 
 # --- tiles that are tasks ------------------------------------------------------------------------
 
 
-def _task_lists(device: Device, n: np.ndarray, part: PotrfPart, numbers: PotrfTuning) -> _Lists:
-    resident = part.residents * device.limits.multiprocessors
-    tasks, rows = task_list(n[part.matrices], part.tile, numbers.group * resident)
-    tasks[:, 0] = part.matrices[tasks[:, 0]]
+def _task_lists(device: Device, n: np.ndarray, plan: PotrfLaunch, numbers: PotrfTuning) -> _Lists:
+    resident = plan.residents * device.limits.multiprocessors
+    tasks, rows = task_list(n[plan.matrices], plan.tile, numbers.group * resident)
+    tasks[:, 0] = plan.matrices[tasks[:, 0]]
     return _Lists(min(len(tasks), resident), device.upload(tasks), tasks=len(tasks), rows=rows)
 
 
@@ -219,19 +219,19 @@ def task_list(sizes: np.ndarray, tile: int, group: int) -> tuple[np.ndarray, int
     return np.ascontiguousarray(tasks), int(down.sum())
 
 
-def _run_tasks(a: _Where, info: Array, uplo: int, part: PotrfPart, lists: _Lists) -> None:
+def _run_tasks(a: _Operands, info: Array, uplo: int, plan: PotrfLaunch, lists: _Lists) -> None:
     xp, rows, dtype = a.to.device.xp, lists.rows, a.to.dtype
-    state, inverses = xp.zeros(rows + 1, np.int32), xp.empty(rows * part.kept, dtype)
+    state, inverses = xp.zeros(rows + 1, np.int32), xp.empty(rows * plan.inverse_entries, dtype)
     arguments = (*a.locators, lists.work, np.int32(lists.tasks), state, inverses, info)
-    if part.kind == "tiles":
-        outside = lists.blocks * part.outside
+    if plan.kind == "tiles":
+        outside = lists.blocks * plan.outside
         arguments += (xp.empty(outside, dtype) if outside else NULL,)
-    _kernel(a, uplo, part)((lists.blocks,), (part.threads,), arguments, part.shared)
+    _kernel(a, uplo, plan)((lists.blocks,), (plan.threads,), arguments, plan.shared)
 
 
-def _kernel(a: _Where, uplo: int, part: PotrfPart) -> Kernel:
-    name, to = f"potrf_{part.kind}", a.to
-    constants = {"UPLO": uplo, **dict(part.constants), **({"INTO": a.into} if a.into else {})}
+def _kernel(a: _Operands, uplo: int, plan: PotrfLaunch) -> Kernel:
+    name, to = f"potrf_{plan.kind}", a.to
+    constants = {"UPLO": uplo, **dict(plan.constants), **({"INTO": a.into} if a.into else {})}
     return to.device.kernel(f"{name}.cu", f"{name}_{to.wrapper}", to.dtype, **constants)
 
 

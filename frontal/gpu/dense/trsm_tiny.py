@@ -6,16 +6,16 @@ import numpy as np
 
 from . import launch
 from .launch import TrsmTinyPlan
-from .operands import Given, MatrixBatch, Submatrix
+from .operands import MatrixBatch, SourceBatch, Submatrix
 
 _SIDE, _UPLO, _TRANS, _DIAG = {"L": 0, "R": 1}, {"L": 0, "U": 1}, "NTC", {"N": 0, "U": 1}
 
 
 def is_tiny(a: MatrixBatch | Submatrix) -> bool:
     """Whether triangles of these orders are solved with in registers."""
-    part = a if isinstance(a, Submatrix) else Submatrix(a)
-    most = launch.tuning("trsm", part.batch.device.name).tiny
-    return int(part.rows.max(initial=0)) <= min(most, TrsmTinyPlan.most)
+    triangle = a if isinstance(a, Submatrix) else Submatrix(a)
+    max_order = launch.tuning("trsm", triangle.batch.device.name).tiny
+    return int(triangle.rows.max(initial=0)) <= min(max_order, TrsmTinyPlan.max_order)
 
 
 def trsm_tiny(
@@ -23,7 +23,7 @@ def trsm_tiny(
     alpha: complex,
     a: Submatrix,
     b: Submatrix,
-    given: Given | None = None,
+    rhs_source: SourceBatch | None = None,
 ) -> None:
     """Solve op(A) X = alpha B or X op(A) = alpha B by one launch; orders up to 32.
 
@@ -32,17 +32,19 @@ def trsm_tiny(
     about : (str, str, str, str)
         ``side``, ``uplo``, ``trans`` and ``diag`` of ``trsm``.
     a, b : Submatrix
-    given : Given, optional
+    rhs_source : SourceBatch, optional
         Where B is; ``b`` gets X all the same, and is a whole batch then.
     """
     device, dtype = b.batch.device, b.batch.dtype
     rights, order = b.cols if about[0] == "L" else b.rows, int(a.rows.max(initial=0))
-    most = int(rights.max(initial=0))
-    if not order or not most:
+    max_rights = int(rights.max(initial=0))
+    if not order or not max_rights:
         return
-    plan = launch.trsm_tiny(order, most, dtype, device.limits)
-    strips = -(-most // plan.lanes)
-    source, turned = (b, False) if given is None else (Submatrix(given.batch), given.turned)
+    plan = launch.trsm_tiny(order, max_rights, dtype, device.limits)
+    strips = -(-max_rights // plan.lanes)
+    source, turned = (
+        (b, False) if rhs_source is None else (Submatrix(rhs_source.batch), rhs_source.turned)
+    )
     numbers = (_SIDE[about[0]], _UPLO[about[1]], _TRANS.index(about[2]), _DIAG[about[3]])
     arguments = (
         *(np.int32(x) for x in numbers),

@@ -28,7 +28,7 @@ from .operands import MatrixBatch
 log = logging.getLogger("frontal")
 Timer = Callable[[Callable[[], None], Callable[[], None]], float]
 NOISE = 0.02  # relative gain under which a value is not taken
-_SAME = 1e-6  # relative difference of results that rounding may make
+_RESULT_TOLERANCE = 1e-6  # relative difference of results that rounding may make
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def choices(knob: Field) -> Sequence[object]:
 
 def sweep(
     device: Device,
-    wanted: Sequence[str] = (),
+    selected: Sequence[str] = (),
     *,
     timer: Timer | None = None,
     cases: dict[str, tuple[Case, ...]] | None = None,
@@ -118,7 +118,7 @@ def sweep(
 
     Parameters
     ----------
-    wanted : sequence of str
+    selected : sequence of str
         Routines; none means all that have numbers.
     timer : callable, optional
         Seconds of a call, given it and what restores its inputs; default: by CUDA events.
@@ -135,20 +135,22 @@ def sweep(
     end = time.perf_counter() + seconds
     numbers: tuned.Numbers = {}
     changes: list[Change] = []
-    names = list(wanted) or routines()
+    names = list(selected) or routines()
     for i, routine in enumerate(names):
         if progress:
             progress("tuning", i, len(names))
         probes = [Probe(device, routine, c) for c in (cases or CASES)[routine]]
         now = time.perf_counter()
-        found = _Sweep(routine, probes, timer or device_timer, now + (end - now) / (len(names) - i))
+        descent = _Sweep(
+            routine, probes, timer or device_timer, now + (end - now) / (len(names) - i)
+        )
         try:
-            changes += found.run()
+            changes += descent.run()
         except Exception as error:  # the other routines are worth their time
             log.warning("%s keeps its defaults, with which it fails: %s", routine, error)
             continue
-        if found.values:
-            numbers[routine] = found.values
+        if descent.values:
+            numbers[routine] = descent.values
     if progress:
         progress("tuning", len(names), len(names))
     return numbers, changes
@@ -243,13 +245,13 @@ class Probe:
         self.device = device
         sizes = case.sizes()
         batches = 1 if routine in ("potrf", "getrf") else 2 if routine in ("herk", "trsm") else 3
-        one = np.ones_like(sizes)
-        columns = [sizes] * 3 if routine != "gemv" else [sizes, one, one]
-        self.held = [self._operand(case, sizes, columns[i], i) for i in range(batches)]
-        self.flat = self.held[-1][0]
+        ones = np.ones_like(sizes)
+        columns = [sizes] * 3 if routine != "gemv" else [sizes, ones, ones]
+        self.operands = [self._operand(case, sizes, columns[i], i) for i in range(batches)]
+        self.flat = self.operands[-1][0]
         self.original = self.flat.copy()
         self.info = device.xp.zeros(len(sizes), np.int32)
-        self.call = _driver(routine, [batch for _, batch in self.held], self.info)
+        self.call = _driver(routine, [batch for _, batch in self.operands], self.info)
 
     def _operand(
         self, case: Case, m: np.ndarray, n: np.ndarray, seed: int
@@ -267,7 +269,9 @@ class Probe:
             batch = MatrixBatch.of_sizes(self.device, flat.dtype, pointers, m, n, np.maximum(m, 1))
             return flat, batch
         stack = flat.reshape(case.count, int(n[0]), int(m[0])).transpose(0, 2, 1)
-        return flat, MatrixBatch.of(self.device, stack if case.shape == "fixed" else stack[0])
+        return flat, MatrixBatch.from_array(
+            self.device, stack if case.shape == "fixed" else stack[0]
+        )
 
     def restore(self) -> None:
         """Put the inputs back that a run overwrites."""
@@ -285,7 +289,7 @@ class Probe:
         self.call()
         xp = self.device.xp
         error, size = xp.abs(self.flat - self.expected).max(), xp.abs(self.expected).max()
-        return bool(error <= _SAME * xp.maximum(size, 1.0))
+        return bool(error <= _RESULT_TOLERANCE * xp.maximum(size, 1.0))
 
 
 def _driver(routine: str, operands: list[MatrixBatch], info: Array) -> Callable[[], None]:

@@ -2,7 +2,7 @@
 and for products of a stack of large ones.
 
 Each function does a call and says so, or leaves it alone: matrices of different sizes, a size below
-``least``, a type that CuPy does not bind.
+``min_order``, a type that CuPy does not bind.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Vendor:
         b: Submatrix,
         beta: complex,
         c: Submatrix,
-        least: int,
+        min_order: int,
     ) -> bool:
-        """C = alpha op(A) op(B) + beta C, if m·n·k is at least ``least`` cubed."""
+        """C = alpha op(A) op(B) + beta C, if m·n·k is at least ``min_order`` cubed."""
         depth = int(op_sizes(a, trans[0])[1][0]) if c.batch.count else 0
-        if not _is_large(c, depth, least):
+        if not _is_large(c, depth, min_order):
             return False
         name, handle = f"{_LETTER[c.batch.dtype.char]}gemm", self._handles.get_cublas_handle()
         scalars = np.array([alpha, beta], c.batch.dtype)
@@ -60,7 +60,7 @@ class Vendor:
         b: Submatrix,
         beta: complex,
         c: Submatrix,
-        least: int,
+        min_order: int,
         together: int,
         tile: tuple[int, int],
     ) -> bool:
@@ -72,22 +72,28 @@ class Vendor:
         count = c.batch.count
         stacks = all(x.batch.wrapper == "batched" and not x.batch.locator["p"] for x in (a, b, c))
         depth = int(op_sizes(a, trans[0])[1][0]) if count else 0
-        if not (stacks and _work(c, depth) >= least**3):
+        if not (stacks and _work(c, depth) >= min_order**3):
             return False
         sides = zip((int(c.rows[0]), int(c.cols[0])), tile, strict=True)
-        whole = [-(-size // side) * side for size, side in sides]
-        if count * prod(whole) * depth * (4 if c.batch.dtype.kind == "c" else 1) < together:
+        padded = [-(-size // side) * side for size, side in sides]
+        if count * prod(padded) * depth * (4 if c.batch.dtype.kind == "c" else 1) < together:
             return False
         letter = _LETTER[c.batch.dtype.char]
         product, handles = getattr(self._cublas, f"{letter}gemmStridedBatched"), self._handles
         scalars = np.array([alpha, beta], c.batch.dtype)
-        (at_a, *of_a), (at_b, *of_b), (at_c, *of_c) = map(_places, (a, b, c))
-        one, other = (x.ctypes.data for x in (scalars, scalars[1:]))
-        sizes = *(_OPERATION[x] for x in trans), int(c.rows[0]), int(c.cols[0]), depth, one
+        (at_a, *layout_a), (at_b, *layout_b), (at_c, *layout_c) = map(_places, (a, b, c))
+        alpha_address, beta_address = (x.ctypes.data for x in (scalars, scalars[1:]))
+        sizes = (
+            *(_OPERATION[x] for x in trans),
+            int(c.rows[0]),
+            int(c.cols[0]),
+            depth,
+            alpha_address,
+        )
 
         def enqueue(a: int, b: int, c: int, _keep: np.ndarray = scalars) -> None:
             handle = handles.get_cublas_handle()
-            product(handle, *sizes, a, *of_a, b, *of_b, other, c, *of_c, count)
+            product(handle, *sizes, a, *layout_a, b, *layout_b, beta_address, c, *layout_c, count)
 
         c.batch.device.call(enqueue, (at_a, at_b, at_c))
         return True
@@ -100,11 +106,11 @@ class Vendor:
         a: Submatrix,
         beta: complex,
         c: Submatrix,
-        least: int,
+        min_order: int,
     ) -> bool:
-        """C = alpha A Aᵀ + beta C or alpha Aᵀ A + beta C, if n·n·k is at least ``least`` cubed."""
+        """C = alpha A Aᵀ + beta C or alpha Aᵀ A + beta C if n·n·k is at least ``min_order``³."""
         depth = int(op_sizes(a, trans)[1][0]) if c.batch.count else 0
-        if not _is_large(c, depth, least):
+        if not _is_large(c, depth, min_order):
             return False
         name, handle = f"{_LETTER[c.batch.dtype.char]}syrk", self._handles.get_cublas_handle()
         scalars = np.array([alpha, beta], c.batch.dtype)
@@ -114,9 +120,9 @@ class Vendor:
         getattr(self._cublas, name)(handle, *about, *sizes, *sources, *_place(c))
         return True
 
-    def getrf(self, a: MatrixBatch, pivots: MatrixBatch, info: Array, least: int) -> bool:
-        """P·A = L·U in place if A has at least ``least`` rows and columns; info as cuSOLVER's."""
-        if a.wrapper != "native" or min(a.max_m, a.max_n) < least:
+    def getrf(self, a: MatrixBatch, pivots: MatrixBatch, info: Array, min_order: int) -> bool:
+        """P·A = L·U in place if A has ``min_order`` rows and columns; info as cuSOLVER's."""
+        if a.wrapper != "native" or min(a.max_m, a.max_n) < min_order:
             return False
         letter, handle = _LETTER[a.dtype.char], self._handles.get_cusolver_handle()
         m, n, ld = int(a.m[0]), int(a.n[0]), int(a.ld[0])
@@ -138,8 +144,8 @@ def _vendor() -> Vendor:
     return Vendor()
 
 
-def _is_large(c: Submatrix, depth: int, least: int) -> bool:
-    return c.batch.wrapper == "native" and depth > 0 and _work(c, depth) >= least**3
+def _is_large(c: Submatrix, depth: int, min_order: int) -> bool:
+    return c.batch.wrapper == "native" and depth > 0 and _work(c, depth) >= min_order**3
 
 
 def _work(c: Submatrix, depth: int) -> int:
@@ -147,12 +153,12 @@ def _work(c: Submatrix, depth: int) -> int:
     return int(c.rows[0]) * int(c.cols[0]) * depth if c.batch.count else 0
 
 
-def _place(part: Submatrix) -> tuple[int, int]:
+def _place(operand: Submatrix) -> tuple[int, int]:
     """Address and leading dimension of the part of a single matrix."""
-    batch, ld = part.batch, int(part.batch.ld[0])
-    return int(batch.locator["a"]) + (part.i + part.j * ld) * batch.dtype.itemsize, ld
+    batch, ld = operand.batch, int(operand.batch.ld[0])
+    return int(batch.locator["a"]) + (operand.i + operand.j * ld) * batch.dtype.itemsize, ld
 
 
-def _places(part: Submatrix) -> tuple[int, int, int]:
+def _places(operand: Submatrix) -> tuple[int, int, int]:
     """The same of the first matrix of a stack, and the stride to the next."""
-    return (*_place(part), int(part.batch.locator["stride"]))
+    return (*_place(operand), int(operand.batch.locator["stride"]))

@@ -27,10 +27,10 @@ def work_list(
     """
     if len(rows) == 0:
         return NULL, 0, 0
-    same = all(x[0] == x.min() == x.max() for x in (rows, cols))
-    r, c, d = (x[: 1 if same else None].astype(np.int32).tobytes() for x in (rows, cols, depth))
+    uniform = all(x[0] == x.min() == x.max() for x in (rows, cols))
+    r, c, d = (x[: 1 if uniform else None].astype(np.int32).tobytes() for x in (rows, cols, depth))
     work, period = _uploaded(device, r, c, d, tile, uplo, group)
-    return work, period, period * (len(rows) if same else 1)
+    return work, period, period * (len(rows) if uniform else 1)
 
 
 @lru_cache(maxsize=512)

@@ -33,9 +33,9 @@ def workspace(
     sizes = rows * columns
     flat = (device.xp.zeros if zero else device.xp.empty)(int(sizes.sum()), dtype)
     if like.wrapper != "vbatched":
-        one = int(rows[0]) if like.count else 0, int(columns[0]) if like.count else 0
-        stack = flat.reshape(like.count, one[1], one[0]).transpose(0, 2, 1)
-        return MatrixBatch.of(device, stack[0] if like.wrapper == "native" else stack)
+        size = int(rows[0]) if like.count else 0, int(columns[0]) if like.count else 0
+        stack = flat.reshape(like.count, size[1], size[0]).transpose(0, 2, 1)
+        return MatrixBatch.from_array(device, stack[0] if like.wrapper == "native" else stack)
     return MatrixBatch.following(device, flat, rows, columns)
 
 

@@ -44,33 +44,33 @@ class Cubins:
     def __init__(self, path: Path, limit: int = LIMIT) -> None:
         self._path, self._limit = path, limit
         self._writing = threading.Lock()
-        self._found: dict[bytes, bytes] | None = None
+        self._codes: dict[bytes, bytes] | None = None
 
-    def get(self, key: bytes, compiled: Callable[[], bytes], anew: bool = False) -> bytes:
-        """Return the code of a digest; if it is not there, or `anew`, compile and keep it."""
-        found = self._read() if self._found is None else self._found
-        self._found = found
-        if key not in found or anew:
-            found[key] = compiled()
-            self._keep(key, found[key])
-        return found[key]
+    def get(self, key: bytes, compiled: Callable[[], bytes], recompile: bool = False) -> bytes:
+        """Return the code of a digest; if it is not there, or `recompile`, compile and keep it."""
+        codes = self._read() if self._codes is None else self._codes
+        self._codes = codes
+        if key not in codes or recompile:
+            codes[key] = compiled()
+            self._keep(key, codes[key])
+        return codes[key]
 
     def _keep(self, key: bytes, code: bytes) -> None:
         with self._writing:
-            kept = self._read()  # others may have written since
-            kept.pop(key, None)
-            kept[key] = code
-            over = sum(map(len, kept.values())) - self._limit
-            for old in list(kept)[:-1]:
+            codes = self._read()  # others may have written since
+            codes.pop(key, None)
+            codes[key] = code
+            over = sum(map(len, codes.values())) - self._limit
+            for old in list(codes)[:-1]:
                 if over <= 0:
                     break
-                over -= len(kept.pop(old))
+                over -= len(codes.pop(old))
             try:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 with replacing(self._path) as stream:
                     stream.write(_FIRST)
-                    for each, body in kept.items():
-                        stream.write(_RECORD.pack(each, zlib.crc32(body), len(body)) + body)
+                    for record_key, body in codes.items():
+                        stream.write(_RECORD.pack(record_key, zlib.crc32(body), len(body)) + body)
             except OSError as error:
                 log.info("compiled kernels are not kept: %s", error)
 
@@ -80,7 +80,7 @@ class Cubins:
             content = self._path.read_bytes()
         except OSError:
             return {}
-        found: dict[bytes, bytes] = {}
+        codes: dict[bytes, bytes] = {}
         at = len(_FIRST) if content.startswith(_FIRST) else len(content)
         while at + _RECORD.size <= len(content):
             key, checksum, size = _RECORD.unpack_from(content, at)
@@ -88,5 +88,5 @@ class Cubins:
             body = content[at : at + size]
             at += size
             if len(body) == size and zlib.crc32(body) == checksum:
-                found[key] = body
-        return found
+                codes[key] = body
+        return codes

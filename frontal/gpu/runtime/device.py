@@ -72,8 +72,8 @@ class Device:
     def begin(self, files: Iterable[tuple[str, Mapping[str, int]]], dtype: npt.DTypeLike) -> None:
         """Begin to compile kernel files with their constants on threads, if that was never done."""
         for file, constants in files:
-            given = dict(constants) | self.limits.constants
-            self._modules.begin(Source(file, np.dtype(dtype), tuple(sorted(given.items()))))
+            defines = dict(constants) | self.limits.constants
+            self._modules.begin(Source(file, np.dtype(dtype), tuple(sorted(defines.items()))))
 
     def free_memory(self) -> int:
         """Bytes that can still be taken, those that the pool keeps at hand included."""
@@ -109,17 +109,17 @@ class Device:
         """
         arrays = [np.ascontiguousarray(array) for array in arrays]
         kinds = kinds_of(arrays)
-        there = (piece and piece.arrays(kinds)) or self.empties(kinds)
-        large = sum(array.nbytes for array in arrays) >= MIN_STAGED_BYTES
-        free = self._now() if large else None
+        on_device = (piece and piece.arrays(kinds)) or self.empties(kinds)
+        is_staged = sum(array.nbytes for array in arrays) >= MIN_STAGED_BYTES
+        free = self._now() if is_staged else None
 
         def send() -> list[Array]:
-            if free is not None and self._staging.send(arrays, self.pointers(there), free):
-                return there
-            for array, copy in zip(arrays, there, strict=True):
+            if free is not None and self._staging.send(arrays, self.pointers(on_device), free):
+                return on_device
+            for array, copy in zip(arrays, on_device, strict=True):
                 if array.size:
                     _cupy(copy).set(array)  # `asarray` would copy it on the host first
-            return there
+            return on_device
 
         return send
 
@@ -153,9 +153,9 @@ class Device:
 
         def on_device() -> Result:
             with self.xp.cuda.Device(self.index), stream:
-                found = work()
+                outcome = work()
                 stream.synchronize()
-                return found
+                return outcome
 
         return BackgroundTask(on_device, now=stream.ptr == _PER_THREAD)
 
@@ -198,9 +198,9 @@ class Device:
     def download(self, array: Array) -> np.ndarray:
         """Copy a device array to the host, after all work on the current stream."""
         if array.nbytes >= MIN_STAGED_BYTES and _cupy(array).flags.c_contiguous:
-            here = np.empty(array.shape, array.dtype)
-            if self._staging.fetch(self.pointer(array), here, self._now()):
-                return here
+            host = np.empty(array.shape, array.dtype)
+            if self._staging.fetch(self.pointer(array), host, self._now()):
+                return host
         return self.xp.asnumpy(array)
 
     def copy(self, source: Array | np.ndarray, target: Array) -> None:
@@ -310,13 +310,17 @@ def _same_bytes(source: Array, target: Array) -> bool:
 class _Pinned:
     """See `PinnedMirror`: pages that stay where they are, so that a graph can copy to them."""
 
-    def __init__(self, there: Untyped, array: Array, memory: Untyped) -> None:
+    def __init__(self, device_memory: Untyped, array: Array, memory: Untyped) -> None:
         self.host = np.ndarray(array.shape, array.dtype, memory)
         from cupy.cuda import get_current_stream, runtime
 
-        self._there, self._stream, self._copy = there, get_current_stream, runtime.memcpyAsync
-        self._down = memory.ptr, there.ptr, array.nbytes, _TO_HOST
-        self._up = there.ptr, memory.ptr, array.nbytes, _TO_DEVICE
+        self._device_memory, self._stream, self._copy = (
+            device_memory,
+            get_current_stream,
+            runtime.memcpyAsync,
+        )
+        self._down = memory.ptr, device_memory.ptr, array.nbytes, _TO_HOST
+        self._up = device_memory.ptr, memory.ptr, array.nbytes, _TO_DEVICE
 
     def fetch(self) -> None:
         self._copy(*self._down, self._stream().ptr)  # CuPy's own refuse while a graph is captured
@@ -377,5 +381,5 @@ def device_of(array: Array | None = None) -> Device:
     except Exception:
         require()  # which says what is missing
         raise
-    found = _devices.get(index)
-    return _devices.setdefault(index, Device(index)) if found is None else found  # one for all
+    device = _devices.get(index)
+    return _devices.setdefault(index, Device(index)) if device is None else device  # one for all

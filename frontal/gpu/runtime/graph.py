@@ -65,7 +65,7 @@ class CapturedLaunches:
 
     def __call__(self) -> None:
         """Enqueue them all; nothing waits for the device."""
-        if self.again():
+        if self.replay():
             return
         if self._device.capturing():
             self.captured = True
@@ -77,7 +77,7 @@ class CapturedLaunches:
                 return
         self.enqueue()
 
-    def again(self) -> bool:
+    def replay(self) -> bool:
         """Replay the graph; False, and nothing launched, if there is none or somebody captures."""
         if self._replay is None or not self._replay():
             return False

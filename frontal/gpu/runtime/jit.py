@@ -26,7 +26,7 @@ SCALARS = {
     np.dtype(np.complex64): "complex<float>",
     np.dtype(np.complex128): "complex<double>",
 }
-ROOMS = ("dense", "sparse")
+KERNEL_FOLDERS = ("dense", "sparse")
 _INCLUDE = re.compile(r'^#include "([^"]+)"$')
 _ENTRY = re.compile(
     r'^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(|^ENTRY\((\w+),', re.M
@@ -40,8 +40,8 @@ def folder() -> Traversable:
 
 def files_of_entries() -> list[str]:
     """Return the names of all kernel files that have entry points."""
-    found = (path.name for room in ROOMS for path in folder().joinpath(room).iterdir())
-    return sorted(name for name in found if name.endswith(".cu"))
+    names = (path.name for room in KERNEL_FOLDERS for path in folder().joinpath(room).iterdir())
+    return sorted(name for name in names if name.endswith(".cu"))
 
 
 def text(name: str) -> str:
@@ -51,8 +51,8 @@ def text(name: str) -> str:
     """
     if os.path.isabs(name):
         return Path(name).read_text("utf-8")
-    rooms = ("",) if "/" in name else ROOMS
-    for path in (folder().joinpath(room, name) for room in rooms):
+    folders = ("",) if "/" in name else KERNEL_FOLDERS
+    for path in (folder().joinpath(room, name) for room in folders):
         if path.is_file():
             return path.read_text("utf-8")
     raise FileNotFoundError(f"there is no kernel file {name}")
@@ -78,16 +78,16 @@ def source(name: str) -> str:
     return plain.encode("ascii", "replace").decode()  # CuPy writes it in whatever the locale has
 
 
-def _append(name: str, lines: list[str], done: set[str]) -> None:
-    done.add(name)
+def _append(name: str, lines: list[str], included: set[str]) -> None:
+    included.add(name)
     lines.append(f'#line 1 "{name}"')
     for number, line in enumerate(text(name).splitlines(), 1):
         match = _INCLUDE.match(line)
         if match is None:
             lines.append("" if line == "#pragma once" else line)
             continue
-        if match[1] not in done:
-            _append(match[1], lines, done)
+        if match[1] not in included:
+            _append(match[1], lines, included)
         lines.append(f'#line {number + 1} "{name}"')
 
 
@@ -104,7 +104,7 @@ def nvrtc_options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -
 
 
 # they scale what they read, or read A and b as they were given, so that subnormal numbers count
-_ANY_SIZE = frozenset(
+_WITH_SUBNORMALS = frozenset(
     {"qr.cu", "jacobi.cu", "bdsqr.cu"}
     | {"equilibrate.cu", "system.cu", "condition.cu", "batch_statistics.cu", "front_trees.cu"}
 )
@@ -118,7 +118,7 @@ def device_options(
     Most float32 kernels flush subnormal numbers to zero, float64 ones do not: divisions that keep
     them make Cholesky of order 256 take 1.4 times as long.
     """
-    flush = str(os.path.basename(name) not in _ANY_SIZE).lower()
+    flush = str(os.path.basename(name) not in _WITH_SUBNORMALS).lower()
     return (*nvrtc_options(dtype, constants), f"-ftz={flush}")
 
 

@@ -95,7 +95,7 @@ class LaunchRecorder:
         self._keep: list[Value] = []
         self._staying: list[tuple[int, int]] = []  # where structs may point, beside blocks
         self._inputs = len(inputs)
-        self._whole = apart(device.pointers(inputs), inputs) and all(x.size for x in inputs)
+        self._complete = disjoint(device.pointers(inputs), inputs) and all(x.size for x in inputs)
 
     def __hash__(self) -> int:
         return hash(self._device)
@@ -109,7 +109,7 @@ class LaunchRecorder:
 
     def give_up(self) -> None:
         """Make no record: something happens that is not noted."""
-        self._whole = False
+        self._complete = False
 
     def pointer(self, array: Array | None) -> int:
         """Address of an array's first element; 0 for none."""
@@ -154,8 +154,8 @@ class LaunchRecorder:
         shared: int,
     ) -> None:
         """Note a launch, and which of its arguments are addresses of what."""
-        given = tuple(self._noted(i, x) for i, x in enumerate(arguments))
-        self._launches.append(_RecordedLaunch(kernel, tuple(grid), tuple(block), given, shared))
+        values = tuple(self._noted(i, x) for i, x in enumerate(arguments))
+        self._launches.append(_RecordedLaunch(kernel, tuple(grid), tuple(block), values, shared))
 
     def _noted(self, i: int, argument: Value) -> bytes:
         if isinstance(argument, np.generic) or argument.dtype.kind == "V":
@@ -183,18 +183,18 @@ class LaunchRecorder:
 
     def recorded(self, results: Sequence[Array]) -> LaunchPlan | None:
         """Return what makes the same results of other inputs; None where not all was noted."""
-        found = []
+        outputs = []
         for array in results:
             address = self._device.pointer(array)
             for k, block in enumerate(self._blocks):
                 if k >= self._inputs and block.begin <= address < block.end:
                     about = array.shape, array.dtype, array.strides
-                    found.append(Result(k, address - block.begin, *about))
-        made = None
-        if self._whole and len(found) == len(results):
-            parts = self._blocks[self._inputs :], self._launches, self._holes, found, self._keep
-            made = LaunchPlan(self._device, self._inputs, *parts)
-        return made
+                    outputs.append(Result(k, address - block.begin, *about))
+        plan = None
+        if self._complete and len(outputs) == len(results):
+            record = self._blocks[self._inputs :], self._launches, self._holes, outputs, self._keep
+            plan = LaunchPlan(self._device, self._inputs, *record)
+        return plan
 
     def forget(self) -> None:
         """Keep no memory any more: lists of work that are kept know the recorder."""
@@ -235,20 +235,22 @@ class LaunchPlan:
 
     def _take(self, blocks: Sequence[_MemoryRange], results: Sequence[int]) -> None:
         """Which memory is taken at once: each result by itself, all else together."""
-        own = sorted(set(results))
-        self._sizes = [blocks[k].end - blocks[k].begin for k in own]
-        self._places = {k: (i, 0) for i, k in enumerate(own)}
-        self._cleared = [(i, 0, size) for i, size in enumerate(self._sizes) if blocks[own[i]].zero]
+        result_blocks = sorted(set(results))
+        self._sizes = [blocks[k].end - blocks[k].begin for k in result_blocks]
+        self._places = {k: (i, 0) for i, k in enumerate(result_blocks)}
+        self._cleared = [
+            (i, 0, size) for i, size in enumerate(self._sizes) if blocks[result_blocks[i]].zero
+        ]
         others = [k for k in range(len(blocks)) if k not in self._places]
         end, zeros = 0, 0
         for k in sorted(others, key=lambda k: not blocks[k].zero):
-            self._places[k] = len(own), end
+            self._places[k] = len(result_blocks), end
             end += -(-(blocks[k].end - blocks[k].begin) // _ALIGNMENT) * _ALIGNMENT
             zeros = end if blocks[k].zero else zeros
         if end:
             self._sizes.append(end)
         if zeros:
-            self._cleared.append((len(own), 0, zeros))
+            self._cleared.append((len(result_blocks), 0, zeros))
 
     def __call__(self, inputs: Sequence[int]) -> tuple[Array, ...]:
         """Enqueue it all on the current stream; the results, in memory of their own.
@@ -259,10 +261,10 @@ class LaunchPlan:
             Their addresses.
         """
         device = self._device
-        taken = [device.take(size) for size in self._sizes]
-        addresses = [*inputs, *map(device.address, taken)]
+        memories = [device.take(size) for size in self._sizes]
+        addresses = [*inputs, *map(device.address, memories)]
         for memory, first, size in self._cleared:
-            device.zero(taken[memory], first, size)
+            device.zero(memories[memory], first, size)
         stream, words = device.stream(), self._words
         with self._lock:  # other threads would put their addresses there
             for place, block, offset in self._holes:
@@ -270,7 +272,7 @@ class LaunchPlan:
             for launch in self._launches:
                 launch(stream)
         view = device.view
-        return tuple([view(taken[memory], *about) for memory, about in self._results])
+        return tuple([view(memories[memory], *about) for memory, about in self._results])
 
 
 class _RecordingMemory:
@@ -326,7 +328,7 @@ class _RecordedLibrary:
         return lambda stream: function(*[x.value for x in addresses])
 
 
-def apart(places: Sequence[int], arrays: Sequence[Array]) -> bool:
+def disjoint(places: Sequence[int], arrays: Sequence[Array]) -> bool:
     """Whether of arrays at these places none begins before another ends."""
     ends = sorted(map(_extent, places, arrays))
     return all(x[1] <= y[0] for x, y in pairwise(ends))
@@ -348,8 +350,8 @@ def _addresses(dtype: np.dtype, start: int = 0) -> list[int]:
     """Where the addresses of a struct or number begin: they alone are unsigned, of 8 bytes."""
     if dtype.fields is None:
         return [start] if dtype == np.uint64 else []
-    parts = ((x[0], start + x[1]) for x in dtype.fields.values())
-    return [place for part in parts for place in _addresses(*part)]
+    fields = ((x[0], start + x[1]) for x in dtype.fields.values())
+    return [place for part in fields for place in _addresses(*part)]
 
 
 def _pack(launches: Sequence[tuple[bytes, ...]]) -> tuple[list[list[int]], np.ndarray, list]:

@@ -23,7 +23,7 @@ from .cubins import Cubins, digest
 
 log = logging.getLogger("frontal")
 
-_MOST_THREADS = 8
+_MAX_COMPILE_THREADS = 8
 
 
 class Module(Protocol):
@@ -41,7 +41,7 @@ class Source(NamedTuple):
 
 
 @cache
-def _kept(architecture: str) -> Cubins:
+def _cubin_file(architecture: str) -> Cubins:
     return Cubins(host_jit._FOLDER / f"kernels-sm_{architecture}.cubins")
 
 
@@ -75,7 +75,7 @@ class Compilers:
 
 @cache
 def _compilers() -> Compilers:
-    return Compilers(max(1, min(thread_count(), _MOST_THREADS)))
+    return Compilers(max(1, min(thread_count(), _MAX_COMPILE_THREADS)))
 
 
 def _at_exit() -> None:
@@ -92,7 +92,7 @@ class Modules:
     """Modules of the device ``index``, of a compute capability."""
 
     def __init__(self, index: int, major: int, minor: int) -> None:
-        self._index, self._cubins = index, _kept(f"{major}{minor}")
+        self._index, self._cubins = index, _cubin_file(f"{major}{minor}")
         self._begun: dict[Source, Job[bytes]] = {}
         self._loaded: dict[Source, Module] = {}
 
@@ -119,10 +119,10 @@ class Modules:
         except driver.CUDADriverError as error:  # of another driver
             log.info("compiling %s anew, which cannot be loaded: %s", source.file, error)
             module = function.Module()
-            module.load(self._code(source, anew=True))
+            module.load(self._code(source, recompile=True))
         return module
 
-    def _code(self, source: Source, anew: bool = False) -> bytes:
+    def _code(self, source: Source, recompile: bool = False) -> bytes:
         file, dtype, constants = source
         key = digest(jit.source(file), jit.device_options(file, dtype, dict(constants)))
 
@@ -132,4 +132,4 @@ class Modules:
             with cupy.cuda.Device(self._index):
                 return jit.machine_code(file, dtype, dict(constants))
 
-        return self._cubins.get(key, compiled, anew)
+        return self._cubins.get(key, compiled, recompile)

@@ -11,7 +11,7 @@ import numpy as np
 from .array import Array
 
 Kind = tuple[tuple[int, ...], np.dtype]  # shape and scalar type of an array
-APART = 512  # bytes, a multiple of which begins each of some arrays
+ALIGNMENT = 512  # bytes, a multiple of which begins each of some arrays
 
 
 def kinds_of(arrays: Sequence[np.ndarray]) -> list[Kind]:
@@ -26,12 +26,12 @@ def bytes_of(kinds: Sequence[Kind]) -> int:
 
 def arrays_in(memory: Array, kinds: Sequence[Kind]) -> list[Array]:
     """Such arrays one after the other in memory, an array of bytes."""
-    found, first = [], 0
+    arrays, first = [], 0
     for shape, dtype in kinds:
         size = math.prod(shape) * dtype.itemsize
-        found.append(memory[first : first + size].view(dtype).reshape(*shape))
+        arrays.append(memory[first : first + size].view(dtype).reshape(*shape))
         first += _padded((shape, dtype))
-    return found
+    return arrays
 
 
 class Slab:
@@ -43,18 +43,18 @@ class Slab:
     """
 
     def __init__(self, memory: Array) -> None:
-        self._rest, self._lock = memory, Lock()
+        self._free, self._lock = memory, Lock()
 
     def arrays(self, kinds: Sequence[Kind]) -> list[Array] | None:
         """Such arrays; None if there is no room for all of them."""
         size = bytes_of(kinds)
         with self._lock:
-            if size > self._rest.size:
+            if size > self._free.size:
                 return None
-            mine, self._rest = self._rest[:size], self._rest[size:]
-        return arrays_in(mine, kinds)
+            memory, self._free = self._free[:size], self._free[size:]
+        return arrays_in(memory, kinds)
 
 
 def _padded(kind: Kind) -> int:
     shape, dtype = kind
-    return -(-math.prod(shape) * dtype.itemsize // APART) * APART
+    return -(-math.prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT

@@ -62,8 +62,8 @@ class _StagingStream:
         self._memory = cuda.PinnedMemory(2 * _PIECE)
         self.copied = [cuda.Event(disable_timing=True) for _ in (0, 1)]
         self.stream = cuda.Stream(non_blocking=True)
-        one, other = self.copied
-        self.handles = self._memory.ptr, self.stream.ptr, one.ptr, other.ptr
+        first, second = self.copied
+        self.handles = self._memory.ptr, self.stream.ptr, first.ptr, second.ptr
 
 
 class Staging:
@@ -145,13 +145,13 @@ class Staging:
     def _run(
         self, lanes: list[_StagingStream], pieces: np.ndarray, work: Callable[..., Untyped]
     ) -> None:
-        taken = np.zeros(1, np.int64)
+        counter = np.zeros(1, np.int64)
 
         def share(first: int, last: int) -> int:
             """Who comes late finds less to do."""
             self._cuda.runtime.setDevice(self._index)
             lane = lanes[first // threads.MIN_PARALLEL_ENTRIES]
-            return int(work(pieces, taken, _PIECE, *lane.handles, self._calls))
+            return int(work(pieces, counter, _PIECE, *lane.handles, self._calls))
 
         try:
             errors = threads.parallel_for(share, len(lanes) * threads.MIN_PARALLEL_ENTRIES)
@@ -166,40 +166,50 @@ class Staging:
 
 def _pieces(sources: Sequence[int], targets: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
     """(pieces, 3) int64 array: from where, to where, how many bytes."""
-    of = zip(sources, targets, sizes, strict=True)
-    found = [(a + k, b + k, min(_PIECE, n - k)) for a, b, n in of for k in range(0, n, _PIECE)]
-    return np.array(found, np.int64).reshape(-1, 3)
+    copies = zip(sources, targets, sizes, strict=True)
+    pieces = [(a + k, b + k, min(_PIECE, n - k)) for a, b, n in copies for k in range(0, n, _PIECE)]
+    return np.array(pieces, np.int64).reshape(-1, 3)
 
 
 @jit
-def _send(pieces, taken, room, memory, stream, one, other, calls):
+def _send(pieces, counter, piece_bytes, memory, stream, first_event, second_event, calls):
     """Copy pieces that nobody has taken; all are read on return, and on their way."""
-    error, turn = np.int32(0), fetch_add(taken, 0, 1)
-    here, there, copied, next_copied = memory, memory + room, one, other
+    error, turn = np.int32(0), fetch_add(counter, 0, 1)
+    buffer, next_buffer, copied, next_copied = (
+        memory,
+        memory + piece_bytes,
+        first_event,
+        second_event,
+    )
     while turn < pieces.shape[0] and error == 0:
         source, target, size = pieces[turn, 0], pieces[turn, 1], pieces[turn, 2]
         error = status(calls.wait, (copied,))
-        call(calls.move, (here, source, size))
-        error = max(error, status(calls.up, (target, here, size, stream)))
+        call(calls.move, (buffer, source, size))
+        error = max(error, status(calls.up, (target, buffer, size, stream)))
         error = max(error, status(calls.record, (copied, stream)))
-        here, there, copied, next_copied = there, here, next_copied, copied
-        turn = fetch_add(taken, 0, 1)
+        buffer, next_buffer, copied, next_copied = next_buffer, buffer, next_copied, copied
+        turn = fetch_add(counter, 0, 1)
     return error
 
 
 @jit
-def _fetch(pieces, taken, room, memory, stream, one, other, calls):
+def _fetch(pieces, counter, piece_bytes, memory, stream, first_event, second_event, calls):
     """Copy pieces that nobody has taken; all are there on return."""
-    error, turn, last = np.int32(0), fetch_add(taken, 0, 1), -1
-    here, there, copied, last_copied = memory, memory + room, one, other
+    error, turn, last = np.int32(0), fetch_add(counter, 0, 1), -1
+    buffer, last_buffer, copied, last_copied = (
+        memory,
+        memory + piece_bytes,
+        first_event,
+        second_event,
+    )
     while (turn < pieces.shape[0] or last >= 0) and error == 0:
         if turn < pieces.shape[0]:
-            error = status(calls.down, (here, pieces[turn, 0], pieces[turn, 2], stream))
+            error = status(calls.down, (buffer, pieces[turn, 0], pieces[turn, 2], stream))
             error = max(error, status(calls.record, (copied, stream)))
         if last >= 0:
             error = max(error, status(calls.wait, (last_copied,)))
-            call(calls.move, (pieces[last, 1], there, pieces[last, 2]))
+            call(calls.move, (pieces[last, 1], last_buffer, pieces[last, 2]))
         last = turn if turn < pieces.shape[0] else -1
-        here, there, copied, last_copied = there, here, last_copied, copied
-        turn = fetch_add(taken, 0, 1)
+        buffer, last_buffer, copied, last_copied = last_buffer, buffer, last_copied, copied
+        turn = fetch_add(counter, 0, 1)
     return error

@@ -69,18 +69,18 @@ class Struct:
     parts: tuple[Struct, ...] = ()
     functions: tuple[str, ...] = ()
 
-    def of(self, scalar: npt.DTypeLike = np.float64) -> np.dtype:
+    def dtype_for(self, scalar: npt.DTypeLike = np.float64) -> np.dtype:
         """The NumPy type of the struct in kernels for a scalar type."""
         real = np.dtype(scalar).char.lower()
-        parts = {part.name: part.of(scalar) for part in self.parts}
-        known: dict[str, npt.DTypeLike] = {**_NUMBERS, "real_t<T>": real, **parts}
-        fields = [(n, "u8" if t.endswith("*") else known[t]) for n, t in self.fields.items()]
+        nested = {part.name: part.dtype_for(scalar) for part in self.parts}
+        types: dict[str, npt.DTypeLike] = {**_NUMBERS, "real_t<T>": real, **nested}
+        fields = [(n, "u8" if t.endswith("*") else types[t]) for n, t in self.fields.items()]
         return np.dtype(fields, align=True)
 
     @cached_property
     def dtype(self) -> np.dtype:
-        """`of` a struct that is the same for all scalars."""
-        return self.of()
+        """`dtype_for` a struct that is the same for all scalars."""
+        return self.dtype_for()
 
     @property
     def template(self) -> bool:
@@ -94,9 +94,9 @@ class Struct:
         lines = [*_comment(self.about), f"{before}struct {aligned}{self.name} {{"]
         for name, kind in self.fields.items():
             lines += ["    " + line for line in _comment(self.comments.get(name, ""))]
-            of = self.template and any(p.name == kind and p.template for p in self.parts)
+            is_template = self.template and any(p.name == kind and p.template for p in self.parts)
             space = "" if kind.endswith("*") else " "
-            lines.append(f"    {kind}{'<T>' * of}{space}{name};")
+            lines.append(f"    {kind}{'<T>' * is_template}{space}{name};")
         return "\n".join([*lines, *(f"    {declared}" for declared in self.functions), "};"])
 
     def checks(self) -> str:
@@ -107,7 +107,7 @@ class Struct:
         ValueError
             If the layout depends on the scalar, or the end of the struct on its alignment.
         """
-        narrow, wide = self.of(np.float32), self.of(np.float64)
+        narrow, wide = self.dtype_for(np.float32), self.dtype_for(np.float64)
         size, offsets = wide.itemsize, _offsets(wide)
         if (narrow.itemsize, _offsets(narrow)) != (size, offsets):
             raise ValueError(f"{self.name} lies otherwise for other scalars: pad the real fields")
@@ -194,7 +194,7 @@ def filled(
     TypeError
         If a field has no value, or a value no field.
     """
-    dtype = struct.of(scalar)
+    dtype = struct.dtype_for(scalar)
     out = np.zeros((), dtype)
     _fill(device, out, values, struct.name)
     return out.view(f"V{dtype.itemsize}")

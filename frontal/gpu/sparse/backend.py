@@ -69,12 +69,12 @@ class GpuBackend:
         expected, self.expected = self.expected, None
         return self.new_pattern() if expected is None else expected.result()
 
-    def new_pattern(self, of: Fronts | None = None) -> DevicePattern:
-        """The same, after what is known `of` them."""
-        return DevicePattern(self._device, self.symbolic.plan, self.symbolic.method, of=of)
+    def new_pattern(self, fronts: Fronts | None = None) -> DevicePattern:
+        """The same, after what is known `fronts` them."""
+        return DevicePattern(self._device, self.symbolic.plan, self.symbolic.method, fronts=fronts)
 
     @property
-    def is_here(self) -> bool:
+    def is_current(self) -> bool:
         """Whether its device is the current one."""
         return self._device is devices.device_of()
 
@@ -88,7 +88,7 @@ class GpuBackend:
         values: Any,
         scaling: Scaling | ScalingRequest | None,
         *,
-        there: bool = False,
+        on_device: bool = False,
         hermitian: bool = False,
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
@@ -102,15 +102,19 @@ class GpuBackend:
         before = previous if isinstance(previous, GpuFactor) else None
         before = self._with_memory(before, dtype)
         least = tiny_pivot(dtype, self.symbolic.method) if tiny is None else tiny
-        begun = None if before is None or not there else before.begun(values, scaling, least)
+        begun = None if before is None or not on_device else before.begun(values, scaling, least)
         if before is not None and begun is not None:
             factor = factor_of(begun.matrix, before.storage)  # while the device is at work
             factor.learn(begun.state.read())
         else:
-            of = {"values": values, "scaling": scaling}
-            given = partial(DeviceMatrix, **of, there=there, hermitian=hermitian)
+            arguments = {"values": values, "scaling": scaling}
+            make_matrix = partial(
+                DeviceMatrix, **arguments, on_device=on_device, hermitian=hermitian
+            )
             with self._telling(dtype, values.dtype):
-                factor = self._compute(given, dtype, values.dtype, least, before, memory=memory)
+                factor = self._compute(
+                    make_matrix, dtype, values.dtype, least, before, memory=memory
+                )
         if factor.place.uneven and factor.health().finite:
             with self._telling(dtype, values.dtype):
                 factor = self._matched(factor, least)
@@ -147,19 +151,19 @@ class GpuBackend:
         if self._room_for == (dtype, values) and memory in ("auto", "device"):
             self._room_for = None
             return self.pattern
-        of = self.symbolic, self.pattern, dtype, values
-        found = resident_or_streamed(*of, memory, *self._state_of_device())
-        if isinstance(found, StreamedPattern):
-            streamed.require_host(found, dtype)
-            made = self._streamed.get(dtype)
-            if made is not None and made.is_like(found):
-                return made  # with its lists
-            self._streamed[dtype] = found
-        return found
+        arguments = self.symbolic, self.pattern, dtype, values
+        fronts = resident_or_streamed(*arguments, memory, *self._state_of_device())
+        if isinstance(fronts, StreamedPattern):
+            streamed.require_host(fronts, dtype)
+            cached = self._streamed.get(dtype)
+            if cached is not None and cached.is_like(fronts):
+                return cached  # with its lists
+            self._streamed[dtype] = fronts
+        return fronts
 
     def _compute(
         self,
-        given: Callable[[PatternEntries], DeviceMatrix],
+        make_matrix: Callable[[PatternEntries], DeviceMatrix],
         dtype: np.dtype,
         values: np.dtype,
         tiny: float,
@@ -172,17 +176,17 @@ class GpuBackend:
         With another `examination` than its own, nothing waits, and the factor has not learned.
         """
         pattern = self._begin(dtype, values, memory) if before is None else self.pattern
-        matrix = given(self.entries)
+        matrix = make_matrix(self.entries)
         if before is None:  # before lists and places are waited for
             matrix.send()
             pattern.send(self.entries.expected)
             self.entries.expect()
-        own = self._allocated(pattern, matrix, dtype) if before is None else before.storage
-        state = own.ready(self.pattern, matrix, tiny)(examination or matrix.examination)
+        workspace = self._allocated(pattern, matrix, dtype) if before is None else before.storage
+        state = workspace.ready(self.pattern, matrix, tiny)(examination or matrix.examination)
         if before is None:
             pattern.begin_solves(dtype)
-        own.renew_solver()
-        factor = factor_of(matrix, own)  # while the device is at work
+        workspace.renew_solver()
+        factor = factor_of(matrix, workspace)  # while the device is at work
         if examination is None:
             factor.learn(state.read())
         return factor
@@ -192,17 +196,17 @@ class GpuBackend:
         place = factor.place
         matrix, wanted = place.host, place.wanted or ScalingRequest()
         scaling = scaling_of(matrix, wanted, self.symbolic.method.one_triangle)
-        of = {"values": place.values, "scaling": scaling, "there": True}
-        given = partial(DeviceMatrix, **of, hermitian=place.hermitian)
-        return self._compute(given, factor.dtype, place.values.dtype, tiny, factor)
+        arguments = {"values": place.values, "scaling": scaling, "on_device": True}
+        make_matrix = partial(DeviceMatrix, **arguments, hermitian=place.hermitian)
+        return self._compute(make_matrix, factor.dtype, place.values.dtype, tiny, factor)
 
     def _allocated(
         self, pattern: DevicePattern, matrix: DeviceMatrix, dtype: np.dtype
     ) -> FactorWorkspace:
-        apart = matrix.apart(dtype)
+        separate_count = matrix.separate_count(dtype)
         if isinstance(pattern, StreamedPattern):
-            return streamed.allocate(pattern, dtype, apart)
-        return FactorWorkspace(**vars(storage.allocate(pattern, dtype, apart)))
+            return streamed.allocate(pattern, dtype, separate_count)
+        return FactorWorkspace(**vars(storage.allocate(pattern, dtype, separate_count)))
 
     def _with_memory(self, before: GpuFactor | None, dtype: np.dtype) -> GpuFactor | None:
         """A factor, if it has the memory for another one."""
@@ -219,14 +223,14 @@ class GpuBackend:
         self, dtype: np.dtype, values: np.dtype, rhs: int, memory: Memory = "device"
     ) -> dict[str, int]:
         """Bytes that a factor takes; see `memory_report`."""
-        of = self.symbolic, self.pattern, dtype, values
-        return memory_report(*of, rhs, memory, *self._state_of_device())
+        arguments = self.symbolic, self.pattern, dtype, values
+        return memory_report(*arguments, rhs, memory, *self._state_of_device())
 
     def _state_of_device(self) -> tuple[int, bool]:
         """Bytes that it has left, and whether it has the index arrays already."""
         return self._device.free_memory(), "arrays" in vars(self.pattern)
 
-    def at_once(
+    def factorize_fast(
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None
     ) -> None:
         """See `protocol.Backend`: values on the host are moved first."""
@@ -243,9 +247,9 @@ class GpuBackend:
         with self._telling(dtype, dtype):
             self._begin(dtype, dtype, "device")  # before any memory is taken
             order = ValueMap.by_columns(self.symbolic.indices.size)
-            found = self.entries.values_of(A, order)
-            self._room_for = None if found is None else (dtype, dtype)
-            return found
+            result = self.entries.values_of(A, order)
+            self._room_for = None if result is None else (dtype, dtype)
+            return result
 
     def from_host(
         self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None
@@ -254,8 +258,8 @@ class GpuBackend:
         raise TypeError("a factor goes from a GPU to the host, and not back")
 
 
-def factor_of(matrix: DeviceMatrix, own: FactorWorkspace) -> GpuFactor:
+def factor_of(matrix: DeviceMatrix, workspace: FactorWorkspace) -> GpuFactor:
     """The factor in some memory."""
-    if isinstance(own, streamed.StreamedWorkspace):
-        return StreamedFactor(matrix, own)
-    return GpuFactor(matrix, own)
+    if isinstance(workspace, streamed.StreamedWorkspace):
+        return StreamedFactor(matrix, workspace)
+    return GpuFactor(matrix, workspace)

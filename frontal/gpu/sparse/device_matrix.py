@@ -25,7 +25,7 @@ class DeviceMatrix:
     Parameters
     ----------
     entries : PatternEntries
-    values : array (nnz,) on the host, or on the device if `there`
+    values : array (nnz,) on the host, or on the device if `on_device`
         By columns.
     scaling : Scaling or ScalingRequest, optional
         Of rows and columns, or what it is to come from, with `scale`.
@@ -55,13 +55,22 @@ class DeviceMatrix:
         scaling: Scaling | ScalingRequest | None,
         scales: Scales = (None, None),
         *,
-        there: bool,
+        on_device: bool,
         hermitian: bool,
-        kept: bool = False,
+        borrowed: bool = False,
     ) -> None:
-        upload, self._given, self._kept = entries.device.upload, None if there else values, kept
+        upload, self._host_values, self._borrowed = (
+            entries.device.upload,
+            None if on_device else values,
+            borrowed,
+        )
         self.values: Array = values
-        self.entries, self.hermitian, self.there, self._sent = entries, hermitian, there, False
+        self.entries, self.hermitian, self.on_device, self._sent = (
+            entries,
+            hermitian,
+            on_device,
+            False,
+        )
         self.wanted = scaling if isinstance(scaling, ScalingRequest) else None
         self._scaling = scaling if isinstance(scaling, Scaling) else None
         self._equilibration: Equilibration | None = None
@@ -71,21 +80,24 @@ class DeviceMatrix:
 
     def send(self) -> None:
         """Begin to move values of the host to memory that a factor then has for them."""
-        if not self.there:
-            self.values, self._sent = self.entries.device.upload(np.asarray(self._given)), True
+        if not self.on_device:
+            self.values, self._sent = (
+                self.entries.device.upload(np.asarray(self._host_values)),
+                True,
+            )
 
     def settle(self, storage: Storage) -> None:
         """Put the values into the memory that a factor has for them, or take it."""
-        if self._kept:
+        if self._borrowed:
             return
-        given, there = self.values, storage.values
-        if there is None or there.dtype != given.dtype:
-            adopted = self._sent or self.entries.owns(given)
-            own = given if adopted else self.entries.device.xp.empty(given.size, given.dtype)
-            there = storage.values = own
-        if given.size and there is not given:
-            self.entries.device.copy(given, there)
-        self.values = there
+        source, target = self.values, storage.values
+        if target is None or target.dtype != source.dtype:
+            adopted = self._sent or self.entries.owns(source)
+            buffer = source if adopted else self.entries.device.xp.empty(source.size, source.dtype)
+            target = storage.values = buffer
+        if source.size and target is not source:
+            self.entries.device.copy(source, target)
+        self.values = target
 
     def of_copy(self, storage: Storage) -> DeviceMatrix:
         """The same beside a copy of its factor, which has a copy of the values."""
@@ -96,7 +108,7 @@ class DeviceMatrix:
             twin.scales = of_rows, of_rows if column is row else column.copy()
         return twin
 
-    def apart(self, dtype: np.dtype) -> int:
+    def separate_count(self, dtype: np.dtype) -> int:
         """Values that are factorized in this scalar type and are not those that are kept."""
         plain = self.wanted is None and self.scales[0] is None
         same = plain and self.values.dtype == dtype
@@ -105,7 +117,7 @@ class DeviceMatrix:
     @cached_property
     def host(self) -> Canonical:
         """The same on the host."""
-        values = self._given
+        values = self._host_values
         if values is None:
             values = self.entries.device.download(self.values)
         return self.entries.symbolic.with_values(values, self.hermitian)
@@ -123,10 +135,10 @@ class DeviceMatrix:
     def scaled(self, dtype: np.dtype) -> Array:
         """The values that are factorized, in the scalar type of the factors."""
         out = self.entries.device.xp.empty(self.values.size, dtype)
-        self._put_scaled(out)
+        self._write_scaled(out)
         return out
 
-    def scale(self, out: Array, made: Equilibration | None) -> Equilibration | None:
+    def scale(self, out: Array, equilibration: Equilibration | None) -> Equilibration | None:
         """Put there the values that are factorized, in its scalar type, if they are elsewhere.
 
         Parameters
@@ -140,20 +152,20 @@ class DeviceMatrix:
             What does so for such values.
         """
         if self.wanted is None or not self.entries.nnz:
-            self._put_scaled(out)
-            return made
-        if made is None or not made.fits(self.wanted, self.values, out):
-            made = Equilibration(self.entries, self.wanted, self.values, out)
-        made()
-        self._equilibration, self.scales = made, made.scales
-        return made
+            self._write_scaled(out)
+            return equilibration
+        if equilibration is None or not equilibration.fits(self.wanted, self.values, out):
+            equilibration = Equilibration(self.entries, self.wanted, self.values, out)
+        equilibration()
+        self._equilibration, self.scales = equilibration, equilibration.scales
+        return equilibration
 
     @property
     def uneven(self) -> bool:
         """Whether the scaling that was made, and waited for, is not that of the host."""
         return self._equilibration is not None and self._equilibration.uneven
 
-    def _put_scaled(self, out: Array) -> None:
+    def _write_scaled(self, out: Array) -> None:
         entries, (row, column) = self.entries, self.scales
         if not entries.nnz or out is self.values:
             return
@@ -169,8 +181,8 @@ class DeviceMatrix:
         d: PivotBlocks | None,
         largest: Array | None,
         values: Array,
-        found: Array,
-        again: bool,
+        numbers: Array,
+        repeated: bool,
         columns: tuple[int, int] | None = None,
     ) -> Launch:
         """What looks at a new factor and the values that it is of; see
@@ -179,7 +191,9 @@ class DeviceMatrix:
         The symmetry of those that came from the host with the first factorization is known there.
         """
         entries = self.entries
-        of = entries.pointer, entries.index, entries.perm, values
-        unknown = (again or self._given is None) and entries.pattern.method.one_triangle
+        arguments = entries.pointer, entries.index, entries.perm, values
+        unknown = (repeated or self._host_values is None) and entries.pattern.method.one_triangle
         lanes = entries.lanes if unknown else 0
-        return pivot_statistics.examination(pattern, panels, d, largest, *of, lanes, found, columns)
+        return pivot_statistics.examination(
+            pattern, panels, d, largest, *arguments, lanes, numbers, columns
+        )

@@ -58,17 +58,17 @@ class GpuFactor:
         self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
         self._hopeful: bool | None = None  # nothing is known
         self._failed = False  # a solution was worse than rounding makes it
-        self._at_once: dict[str, VectorSolver | None] = {}
+        self._vector_solvers: dict[str, VectorSolver | None] = {}
 
     def learn(self, outcome: FactorizationOutcome, examined: bool = True) -> None:
         """Take note of what was found; of an outcome that was not `examined` it is not all."""
-        self.outcome, self.perturbed, found = outcome, outcome.replaced, outcome.examined
-        self._examined, method = found, self.symbolic.method
-        self._health = pivot_statistics.health_of(method, self.dtype, found)
+        self.outcome, self.perturbed, statistics = outcome, outcome.replaced, outcome.examined
+        self._examined, method = statistics, self.symbolic.method
+        self._health = pivot_statistics.health_of(method, self.dtype, statistics)
         if (
             examined
-            and self.place.there
-            and pivot_statistics.exactly_hermitian(method, self.dtype, found)
+            and self.place.on_device
+            and pivot_statistics.exactly_hermitian(method, self.dtype, statistics)
         ):
             self.hermitian = self.place.hermitian = self.entries.nnz > 0
 
@@ -126,7 +126,7 @@ class GpuFactor:
         count = int(self._examined[5:].view(np.int64)[0])
         if self.symbolic.method.indefinite and count <= few and self._growth_at_most() <= growth:
             return True
-        failed = movable(self.symbolic, self.failed)
+        failed = movable(self.symbolic, self.unstable_pivots)
         return not failed.size or (failed.size <= few and self.growth() <= growth)
 
     def _growth_at_most(self) -> float:
@@ -137,7 +137,7 @@ class GpuFactor:
         return largest / norm if norm else np.inf
 
     @property
-    def failed(self) -> np.ndarray:
+    def unstable_pivots(self) -> np.ndarray:
         """Ascending positions of pivots that are too small for their columns.
 
         Entries of L are larger than 1/u = 100 there, or the pivot was replaced: the column belongs
@@ -160,8 +160,8 @@ class GpuFactor:
     def is_symmetric(self) -> bool:
         """See `NumericFactor`; on the device."""
         entries = self.entries
-        of = entries.pointer, entries.index, self.values, entries.lanes
-        return pivot_statistics.is_symmetric(self.pattern, *of)
+        arguments = entries.pointer, entries.index, self.values, entries.lanes
+        return pivot_statistics.is_symmetric(self.pattern, *arguments)
 
     def growth(self) -> float:
         """See `NumericFactor`."""
@@ -169,8 +169,8 @@ class GpuFactor:
         values = self.values
         if values.dtype != self.dtype:
             values = values.astype(self.dtype)
-        of = entries.pointer, values, entries.lanes
-        largest, norm = pivot_statistics.growth(self.pattern, self.storage, *of)
+        arguments = entries.pointer, values, entries.lanes
+        largest, norm = pivot_statistics.growth(self.pattern, self.storage, *arguments)
         size = norm if self.scales[0] is None else 1.0
         return largest / size if size else 0.0
 
@@ -196,24 +196,28 @@ class GpuFactor:
         gone: Any = None
         self.storage = FactorWorkspace(gone, gone)
         self._systems.clear()
-        self._at_once.clear()
+        self._vector_solvers.clear()
 
-    def again(self, symbolic: Symbolic, matching: Matching | None) -> None:
+    def refactorizer(self, symbolic: Symbolic, matching: Matching | None) -> None:
         """See `NumericFactor`: none was made so."""
 
     def begin(self, values: Array, scaling: ScalingRequest | None) -> None:
         """See `NumericFactor`: where all that is launched was prepared for such values."""
-        storage, made = self.storage, self.storage.factorization
-        there, storage.begun = storage.values, None
-        if made is None or there is None or not values.dtype == there.dtype == self.dtype:
+        storage, factorization = self.storage, self.storage.factorization
+        target, storage.begun = storage.values, None
+        if (
+            factorization is None
+            or target is None
+            or not values.dtype == target.dtype == self.dtype
+        ):
             return
-        matrix = DeviceMatrix(self.entries, values, scaling, there=True, hermitian=False)
+        matrix = DeviceMatrix(self.entries, values, scaling, on_device=True, hermitian=False)
         try:
-            state = storage.ready(self.pattern, matrix, made.tiny)(matrix.examination)
+            state = storage.ready(self.pattern, matrix, factorization.tiny)(matrix.examination)
             storage.renew_solver()
         except MemoryError:
             return  # the factorization tries again, and tells what it needs
-        storage.begun = PendingFactorization(values, matrix, made.tiny, state)
+        storage.begun = PendingFactorization(values, matrix, factorization.tiny, state)
 
     def begun(
         self, values: Array, scaling: Scaling | ScalingRequest | None, tiny: float
@@ -289,37 +293,37 @@ class GpuFactor:
             self._systems[key] = DeviceSystem(self, trans, dtype)
         return self._systems[key]
 
-    def at_once(self, b: object, trans: str, how: int) -> DeviceSolution | None:
+    def solve_fast(self, b: object, trans: str, how: int) -> DeviceSolution | None:
         """See `NumericFactor`."""
         alone = getattr(b, "shape", None) == (self.entries.n,)  # others need no vectors for it
         if self._hopeful is None:
-            self._hopeful = self.storage.hopes.next()
+            self._hopeful = self.storage.backoff.should_try()
         if not (alone and self._hopeful):
             return None
-        made = self._at_once.get(trans)
-        if made is None or not made.alive:
-            made = self._at_once[trans] = VectorSolver.of(self, trans)
-        found = None if made is None else made(b, how, self)
-        if found is not None and not found.error >= 0:
-            self._hopeful, self._failed, found = False, True, None
-            self.storage.hopes.failed()
-        return found
+        solver = self._vector_solvers.get(trans)
+        if solver is None or not solver.alive:
+            solver = self._vector_solvers[trans] = VectorSolver.for_factor(self, trans)
+        solution = None if solver is None else solver(b, how, self)
+        if solution is not None and not solution.error >= 0:
+            self._hopeful, self._failed, solution = False, True, None
+            self.storage.backoff.record_failure()
+        return solution
 
     def expect(self, trans: str) -> None:
         """See `NumericFactor`."""
         self._hopeful = not self._failed
 
-    def condition_at_once(self, trans: str, how: int) -> None:
+    def condition_fast(self, trans: str, how: int) -> None:
         """See `NumericFactor`: it comes with solutions alone."""
 
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
         """See `NumericFactor`."""
         device = self.pattern.device
         solution = device.upload(np.ascontiguousarray(x.T)).T
-        self.sweep_there(solution, transposed)
+        self.sweep_on_device(solution, transposed)
         x[...] = device.download(solution)
 
-    def sweep_there(self, x: Array, transposed: bool) -> None:
+    def sweep_on_device(self, x: Array, transposed: bool) -> None:
         """The same for a device array (n, w); nothing waits."""
         method = self.pattern.method
         conjugate = transposed and method.transpose_is_conjugate and self.dtype.kind == "c"
@@ -336,8 +340,8 @@ class GpuFactor:
         return self.entries.values_of(A, order)
 
 
-def _same(one: ScalingRequest | None, other: Scaling | ScalingRequest | None) -> bool:
+def _same(request: ScalingRequest | None, scaling: Scaling | ScalingRequest | None) -> bool:
     """Whether one scaling is wanted, or none."""
-    if one is None or not isinstance(other, ScalingRequest):
-        return one is other
-    return one.matching is other.matching and one.plain == other.plain
+    if request is None or not isinstance(scaling, ScalingRequest):
+        return request is scaling
+    return request.matching is scaling.matching and request.plain == scaling.plain

@@ -68,9 +68,11 @@ def footprint(
     """
     method, n, nnz = symbolic.method, symbolic.n, int(symbolic.indptr[-1])
     item, places = dtype.itemsize, tree.layout(dtype).places
-    apart = nnz if method.scaling or dtype != values else 0
-    working = required(tree, dtype, apart)
-    spare = (places.entries - places.panels + apart + more(tree, dtype, apart)) * item
+    separate_count = nnz if method.scaling or dtype != values else 0
+    working = required(tree, dtype, separate_count)
+    spare = (
+        places.entries - places.panels + separate_count + more(tree, dtype, separate_count)
+    ) * item
     plan = launch.front_tiles(dtype, method, tree.device.limits)
     counters = 4 * sum(counter_sizes(tree))
     contribution = spare + plan.workspace * plan.blocks * item + counters
@@ -97,24 +99,24 @@ def _solve_bytes(
     beside = segments is None and dtype == values  # a right-hand side, probes
     columns = max(rhs, WIDTH) if beside else rhs
     width = launch.solve_width(dtype, columns) if segments is None else 1  # or as it fits
-    own = _own_vectors(n, rhs, columns, dtype) if beside else width
+    own_width = _separate_vectors(n, rhs, columns, dtype) if beside else width
     launches = LAUNCHES * (1 if segments is None else int(segments[-1]) + 1)
     sizes = message_sizes(tree.once(counted_rows), width, dtype, launches)
-    sizes = sizes if own == width else sizes[:3]
+    sizes = sizes if own_width == width else sizes[:3]
     places, end = packed_subset(sizes, spare)
     beyond = sum(size for size, place in zip(sizes, places, strict=True) if place is None)
-    if own < width:  # they come later
-        size = own * n * dtype.itemsize
+    if own_width < width:  # they come later
+        size = own_width * n * dtype.itemsize
         beyond += size if size > spare - end else 0
     beyond += 0 if segments is None else _ROUNDED
-    all_of = _VECTORS + _REFINED * tree.method.indefinite
+    per_rhs = _VECTORS + _REFINED * tree.method.indefinite
     probes = _WEIGHTS if beside else _PROBES
-    vectors = n * max(all_of * rhs, (_VECTORS - 1) * rhs + probes)
-    kept = _VECTORS * n * (beside and rhs == 1 and n <= MAX_GRAPH_UNKNOWNS)
-    return beyond + (kept + max(vectors, nnz)) * values.itemsize
+    vectors = n * max(per_rhs * rhs, (_VECTORS - 1) * rhs + probes)
+    graph_vectors = _VECTORS * n * (beside and rhs == 1 and n <= MAX_GRAPH_UNKNOWNS)
+    return beyond + (graph_vectors + max(vectors, nnz)) * values.itemsize
 
 
-def _own_vectors(n: int, rhs: int, columns: int, dtype: np.dtype) -> int:
+def _separate_vectors(n: int, rhs: int, columns: int, dtype: np.dtype) -> int:
     """Right-hand sides of solves and probes that lie neither where solutions come nor messages."""
     width = launch.solve_width(dtype, columns)
     rest = rhs % width
@@ -122,5 +124,5 @@ def _own_vectors(n: int, rhs: int, columns: int, dtype: np.dtype) -> int:
         return width
     last = launch.solve_width(dtype, rest) if rest else 0
     last = 0 if last == rest and lends(n, last, dtype) else last
-    own = max(launch.solve_width(dtype, WIDTH), last)
-    return own if 2 * own > width else 0
+    count = max(launch.solve_width(dtype, WIDTH), last)
+    return count if 2 * count > width else 0

@@ -16,7 +16,10 @@ from .out_of_core.pattern import StreamedPattern
 from .out_of_core.storage import host_bytes
 from .storage import working
 
-_MUCH, _ROW = 4, 1 << 10  # times the panels and the pattern, and bytes a row: more than all takes
+_BOUND_FACTOR, _BOUND_ROW_BYTES = (
+    4,
+    1 << 10,
+)  # times the panels and the pattern, and bytes a row: more than all takes
 
 Tree = TypeVar("Tree", bound=Fronts)
 
@@ -28,7 +31,7 @@ def resident_or_streamed(
     values: np.dtype,
     memory: Memory,
     available: int | None,
-    there: bool = False,
+    index_resident: bool = False,
 ) -> Tree | StreamedPattern:
     """The fronts as they are, if their factor fits, or else by segments.
 
@@ -49,16 +52,16 @@ def resident_or_streamed(
     FactorMemoryError
         With the least that is needed.
     """
-    given = byte_limit(memory)
-    limits = [x for x in (given, available) if x is not None]
+    requested = byte_limit(memory)
+    limits = [x for x in (requested, available) if x is not None]
     limit, least = min(limits, default=None), None
     if memory != "streamed" or not tree.k.size:
         if limit is None or _surely(symbolic, tree, dtype) <= limit:
             return tree
-        told = footprint(symbolic, tree, dtype, values)
-        least, needed = told["total"], told["total"] - told["index"] * there
+        sizes = footprint(symbolic, tree, dtype, values)
+        least, needed = sizes["total"], sizes["total"] - sizes["index"] * index_resident
         fits = available is None or needed <= available
-        if fits and (given is None or least <= given):
+        if fits and (requested is None or least <= requested):
             return tree
         if memory == "device":
             raise FactorMemoryError(needed, limit)
@@ -78,7 +81,7 @@ def memory_report(
     rhs: int,
     memory: Memory,
     available: int | None,
-    there: bool = False,
+    index_resident: bool = False,
 ) -> dict[str, int]:
     """Bytes of a factor in a given memory: see `footprint`, with ``"device"`` and ``"host"``.
 
@@ -89,20 +92,25 @@ def memory_report(
     FactorMemoryError
         See `resident_or_streamed`, with a limit.
     """
-    found: Fronts = tree
+    fronts: Fronts = tree
     if memory != "device":
         try:
-            found = resident_or_streamed(symbolic, tree, dtype, values, memory, available, there)
+            fronts = resident_or_streamed(
+                symbolic, tree, dtype, values, memory, available, index_resident
+            )
         except FactorMemoryError:
             if memory != "auto":
                 raise
-    parts = footprint(symbolic, found, dtype, values, rhs)
-    host = host_bytes(found, dtype) if isinstance(found, StreamedPattern) else 0
+    parts = footprint(symbolic, fronts, dtype, values, rhs)
+    host = host_bytes(fronts, dtype) if isinstance(fronts, StreamedPattern) else 0
     return parts | {"device": parts["total"], "host": host}
 
 
 def _surely(symbolic: Symbolic, tree: Fronts, dtype: np.dtype) -> int:
     """Bytes that are enough: to count them takes time."""
     panels, others = tree.most
-    much = _MUCH * (panels * dtype.itemsize + symbolic.indices.nbytes) + _ROW * symbolic.n
+    much = (
+        _BOUND_FACTOR * (panels * dtype.itemsize + symbolic.indices.nbytes)
+        + _BOUND_ROW_BYTES * symbolic.n
+    )
     return much + (others + working(tree, dtype)) * dtype.itemsize

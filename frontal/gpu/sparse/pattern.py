@@ -11,7 +11,7 @@ import numpy as np
 from ..._typing import Untyped
 from ...machine.threads import BackgroundTask
 from ..runtime.array import Array
-from ..runtime.slab import APART, Slab, bytes_of, kinds_of
+from ..runtime.slab import ALIGNMENT, Slab, bytes_of, kinds_of
 from .layout.panels import DeviceLayout, Fronts, arrays_of, on_device
 from .tasks.list_bytes import placed_bytes, small_bytes
 from .tasks.small_fronts import SmallTasks, small_tasks
@@ -31,12 +31,12 @@ class DevicePattern(Fronts):
     @cached_property
     def arrays(self) -> dict[str, Array]:
         """See `Fronts`."""
-        return self._made("arrays", Fronts.indices)
+        return self._device_list("arrays", Fronts.indices)
 
     @cached_property
     def tasks(self) -> Tasks:
         """Tasks of the fronts that are not small."""
-        return self._made("tasks", tile_tasks)
+        return self._device_list("tasks", tile_tasks)
 
     @cached_property
     def _small_tasks(self) -> dict[np.dtype, SmallTasks]:
@@ -46,7 +46,7 @@ class DevicePattern(Fronts):
         """Fronts that are small, by level, with panels of this scalar type."""
         if dtype not in self._small_tasks:
             make = partial(small_tasks, dtype=dtype)
-            self._small_tasks[dtype] = self._made(("small", dtype), make)
+            self._small_tasks[dtype] = self._device_list(("small", dtype), make)
         return self._small_tasks[dtype]
 
     @cached_property
@@ -57,7 +57,7 @@ class DevicePattern(Fronts):
         """Tasks of the solves with panels of this scalar type."""
         if dtype not in self._solve_tasks:
             make = partial(solve_tasks, dtype=dtype)
-            self._solve_tasks[dtype] = self._made(("solve", dtype), make)
+            self._solve_tasks[dtype] = self._device_list(("solve", dtype), make)
         return self._solve_tasks[dtype]
 
     @cached_property
@@ -121,9 +121,11 @@ class DevicePattern(Fronts):
         """
         wanted = ("arrays", Fronts.indices), ("tasks", tile_tasks)
         if self.segment is None and not {"arrays", "tasks"} & vars(self).keys():
-            here = [x for name, make in wanted for x in arrays_of(self._here(name, make)).values()]
+            host_arrays = [
+                x for name, make in wanted for x in arrays_of(self._host_list(name, make)).values()
+            ]
             others = self.once(small_bytes) + placed_bytes(self)
-            size = bytes_of(kinds_of(here)) + others + more + _LISTS * APART
+            size = bytes_of(kinds_of(host_arrays)) + others + more + _LISTS * ALIGNMENT
             if size >= _MIN_SLAB_BYTES:
                 self.piece = Slab(self.device.xp.empty(size, np.uint8))
         _ = self.arrays, self.tasks
@@ -146,17 +148,17 @@ class DevicePattern(Fronts):
         for work in (*self._listed.values(), *self._moving.values()):
             work.join()
 
-    def _made(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
+    def _device_list(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
         moving = self._moving.pop(name, None)
         return self._uploaded(name, make) if moving is None else moving.result()
 
     def _uploaded(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
         """A list on the device."""
-        made = self._here(name, make)
+        host_list = self._host_list(name, make)
         self._listed.pop(name, None)
-        return on_device(self.device, made, self.piece)
+        return on_device(self.device, host_list, self.piece)
 
-    def _here(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
+    def _host_list(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
         """A list on the host, once it is made."""
         if name not in self._listed:
             self._listed[name] = BackgroundTask(partial(make, self), now=True)
@@ -165,6 +167,6 @@ class DevicePattern(Fronts):
 
 def _after(others: Iterable[BackgroundTask[object]], work: Callable[[], Made]) -> Made:
     """What comes of work that begins when other work is over."""
-    for other in others:
-        other.join()
+    for task in others:
+        task.join()
     return work()

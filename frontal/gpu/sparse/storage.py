@@ -53,12 +53,12 @@ class SpareMemory(NamedTuple):
     values: Array
 
     @classmethod
-    def of(cls, memory: Array, pattern: DevicePattern, apart: int) -> SpareMemory:
+    def from_memory(cls, memory: Array, pattern: DevicePattern, separate_count: int) -> SpareMemory:
         """What is no panel in the memory that all of them share."""
         places = pattern.layout(memory.dtype).places
         rest, last = memory[places.panels :], places.entries
         sent = memory[places.sent : places.sent + places.messages]
-        return cls(rest.view(np.uint8), sent, memory[last : last + apart])
+        return cls(rest.view(np.uint8), sent, memory[last : last + separate_count])
 
     @property
     def beyond(self) -> int:
@@ -112,7 +112,7 @@ class Storage:
         return sum(x.nbytes for x in arrays if x is not None) + spare
 
 
-def required(pattern: Fronts, dtype: np.dtype, apart: int = 0) -> int:
+def required(pattern: Fronts, dtype: np.dtype, separate_count: int = 0) -> int:
     """Bytes of a factor of this scalar type, and of what its computation takes besides.
 
     Parameters
@@ -120,17 +120,19 @@ def required(pattern: Fronts, dtype: np.dtype, apart: int = 0) -> int:
     apart : int
         Values that are factorized and are not those that the matrix keeps.
     """
-    entries = pattern.layout(dtype).places.entries + apart + more(pattern, dtype, apart)
+    entries = (
+        pattern.layout(dtype).places.entries + separate_count + more(pattern, dtype, separate_count)
+    )
     return (entries + working(pattern, dtype)) * dtype.itemsize
 
 
-def more(pattern: Fronts, dtype: np.dtype, apart: int) -> int:
+def more(pattern: Fronts, dtype: np.dtype, separate_count: int) -> int:
     """Entries beside those of a factorization, with which much more of what solves need fits."""
     if pattern.segment is not None:
         return 0
     places, item = pattern.layout(dtype).places, dtype.itemsize
     sizes = message_sizes(pattern.once(counted_rows), launch.solve_width(dtype, _WIDE_RHS), dtype)
-    room = (places.entries - places.panels + apart) * item
+    room = (places.entries - places.panels + separate_count) * item
     return -(-worth_having(sizes, room, places.entries * item // _WIDE_RHS_FRACTION) // item)
 
 
@@ -140,7 +142,7 @@ def working(pattern: Fronts, dtype: np.dtype) -> int:
     return plan.workspace * plan.blocks
 
 
-def allocate(pattern: DevicePattern, dtype: np.dtype, apart: int = 0) -> Storage:
+def allocate(pattern: DevicePattern, dtype: np.dtype, separate_count: int = 0) -> Storage:
     """Take the memory of a factor; raise before any is taken if it does not fit.
 
     Parameters
@@ -149,12 +151,14 @@ def allocate(pattern: DevicePattern, dtype: np.dtype, apart: int = 0) -> Storage
         See `required`.
     """
     device, panels = pattern.device, pattern.layout(dtype).places.entries
-    needed = required(pattern, dtype, apart)
+    needed = required(pattern, dtype, separate_count)
     available = device.free_memory()
     if needed > available:
         raise FactorMemoryError(needed, available)
     n, method = (int(pattern.plan.start[-1]),), pattern.method
-    kinds: list[Kind] = [((max(panels + apart + more(pattern, dtype, apart), 1),), dtype)]
+    kinds: list[Kind] = [
+        ((max(panels + separate_count + more(pattern, dtype, separate_count), 1),), dtype)
+    ]
     kinds.append(((sum(counter_sizes(pattern)),), np.dtype(np.int32)))
     kinds += [(n, np.dtype(np.int32)), (n, np.dtype(np.float32))] * method.pivots
     memory, counters, *others = device.empties(kinds + [(n, dtype)] * (2 * method.indefinite))
@@ -162,7 +166,7 @@ def allocate(pattern: DevicePattern, dtype: np.dtype, apart: int = 0) -> Storage
     if largest is not None:
         device.clear(largest)
     blocks = PivotBlocks(*others[2:]) if method.indefinite else None
-    spare = SpareMemory.of(memory, pattern, apart)
+    spare = SpareMemory.from_memory(memory, pattern, separate_count)
     return Storage(memory[: max(panels, 1)], pivots, blocks, largest, spare, counters)
 
 
@@ -217,7 +221,7 @@ class State:
         self.outcome, examined, self.ticket, self.epoch, self.over, *rest = parts
         self.finished, self.done, self.upper_done = rest
         self.examined = examined.view(np.float64)
-        self._told, self._end = pattern.device.staged(self.all[:14]), pattern.device.fence()
+        self._mirror, self._end = pattern.device.staged(self.all[:14]), pattern.device.fence()
 
     def clear(self) -> None:
         """Enqueue what makes ready for a factorization: counters zero, messages unset."""
@@ -227,7 +231,7 @@ class State:
 
     def fetch(self) -> None:
         """Enqueue the copy of the outcome that `read` understands."""
-        self._told.fetch()
+        self._mirror.fetch()
 
     def ended(self) -> None:
         """Say that all of it is enqueued, and need not wait for what is enqueued from now on."""
@@ -236,9 +240,9 @@ class State:
     def read(self) -> FactorizationOutcome:
         """Understand the outcome that was fetched; waits."""
         self._end.synchronize()
-        found = self._told.host.copy()
-        failure, replaced, *_, low, high = found.tolist()
+        numbers = self._mirror.host.copy()
+        failure, replaced, *_, low, high = numbers.tolist()
         position = structs.NO_POSITION - failure if failure else None
         return FactorizationOutcome(
-            position, replaced, found[2:].view(np.float64), bool(low or high)
+            position, replaced, numbers[2:].view(np.float64), bool(low or high)
         )

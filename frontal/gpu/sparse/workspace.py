@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ...numeric.hopes import Hopes
+from ...numeric.backoff import Backoff
 from ...numeric.method import Method
 from ..runtime.array import Array
 from ..runtime.device import Device
@@ -69,8 +69,8 @@ class FactorWorkspace(Storage):
     solver: DeviceSolver | None = None
     equilibration: Equilibration | None = None
     begun: PendingFactorization | None = None
-    at_once: dict[str, object] = field(default_factory=dict)
-    hopes: Hopes = field(default_factory=Hopes)
+    vector_solvers: dict[str, object] = field(default_factory=dict)
+    backoff: Backoff = field(default_factory=Backoff)
 
     def solver_of(self, pattern: DevicePattern) -> DeviceSolver:
         """What solves with the factor; made when first asked for."""
@@ -78,7 +78,7 @@ class FactorWorkspace(Storage):
             self.solver = DeviceSolver(pattern, self)
         return self.solver
 
-    def room(self, pattern: DevicePattern, values: Array, apart: int) -> Array:
+    def room(self, pattern: DevicePattern, values: Array, separate_count: int) -> Array:
         """Where the values of a matrix are to be when they are factorized.
 
         Parameters
@@ -86,25 +86,31 @@ class FactorWorkspace(Storage):
         values : device array
             Where they are, and are read, if so many `apart` are none.
         """
-        if not apart:
+        if not separate_count:
             return values
-        if self.spare is None or self.spare.values.size != apart:  # the first had them with it
-            room = pattern.device.xp.empty(apart, self.panels.dtype)
+        if (
+            self.spare is None or self.spare.values.size != separate_count
+        ):  # the first had them with it
+            room = pattern.device.xp.empty(separate_count, self.panels.dtype)
             self.spare = None if self.spare is None else self.spare._replace(values=room)
             return room
         return self.spare.values
 
     def factorization_of(self, pattern: DevicePattern, values: Array, tiny: float) -> Computes:
         """What overwrites the factor with that of the values there; made when first asked for."""
-        made = self.factorization
-        if made is None or made.tiny != tiny or made.values is not values:
-            made = self.factorization = Factorization(pattern, self, values, tiny)
-        return made
+        factorization = self.factorization
+        if (
+            factorization is None
+            or factorization.tiny != tiny
+            or factorization.values is not values
+        ):
+            factorization = self.factorization = Factorization(pattern, self, values, tiny)
+        return factorization
 
     def ready(self, pattern: DevicePattern, matrix: DeviceMatrix, tiny: float) -> Computes:
         """What factorizes a matrix, whose values are put where it reads them."""
         matrix.settle(self)
-        room = self.room(pattern, matrix.values, matrix.apart(self.panels.dtype))
+        room = self.room(pattern, matrix.values, matrix.separate_count(self.panels.dtype))
         self.equilibration = matrix.scale(room, self.equilibration)
         return self.factorization_of(pattern, room, tiny)
 
@@ -115,8 +121,8 @@ class FactorWorkspace(Storage):
 
     def copy(self, pattern: DevicePattern) -> FactorWorkspace:
         """The same numbers in other memory, with nothing prepared."""
-        apart = self.spare.values.size if self.spare else 0
-        twin = FactorWorkspace(**vars(allocate(pattern, self.panels.dtype, apart)))
+        separate_count = self.spare.values.size if self.spare else 0
+        twin = FactorWorkspace(**vars(allocate(pattern, self.panels.dtype, separate_count)))
         end = max(pattern.layout(self.panels.dtype).places.panels, 1)
         pattern.device.copy(self.panels[:end], twin.panels[:end])
         self.copy_vectors(pattern.device, twin)
@@ -141,15 +147,17 @@ def begin_kernels(device: Device, method: Method, dtype: np.dtype, few: bool = T
     `few`.
     """
     limits = device.limits
-    found = [("front_tiles.cu", tile_constants(method, launch.front_tiles(dtype, method, limits)))]
+    kernels = [
+        ("front_tiles.cu", tile_constants(method, launch.front_tiles(dtype, method, limits)))
+    ]
     if few:
         perturb = {"PERTURB": int(method.pivots)}
-        found.insert(0, ("front_small.cu", method.constants | perturb))
+        kernels.insert(0, ("front_small.cu", method.constants | perturb))
     if method.scaling:
-        found.insert(0, (KERNELS, {}))
-    found += [("system.cu", method.constants), ("condition.cu", {})]
+        kernels.insert(0, (KERNELS, {}))
+    kernels += [("system.cu", method.constants), ("condition.cu", {})]
     if method.pivots:
-        found.append(("front_pivots.cu", method.constants))
+        kernels.append(("front_pivots.cu", method.constants))
     flips: tuple[dict[str, int], ...] = ({}, {"FLIP": 1}) if method.panels == 2 else ({},)
     # of a first solution with its condition number, estimated or certified, and of others
     for width in (WIDTH, 2, 1):
@@ -158,8 +166,8 @@ def begin_kernels(device: Device, method: Method, dtype: np.dtype, few: bool = T
         )
         for flip in flips if width > 2 else flips[:1]:
             for way in ("forward", "backward"):
-                found.append((f"front_{way}.cu", large.constants | method.constants | flip))
+                kernels.append((f"front_{way}.cu", large.constants | method.constants | flip))
                 if few:
                     more = small.constants | method.constants | flip
-                    found.append((f"front_{way}_small.cu", more))
-    device.begin(found, dtype)
+                    kernels.append((f"front_{way}_small.cu", more))
+    device.begin(kernels, dtype)

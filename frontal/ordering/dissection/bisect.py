@@ -17,16 +17,16 @@ from .improve import make_work, refine
 from .start import ALL, first_separator
 
 COARSEST = 100  # nodes
-KEPT = 120  # nodes of a level, from which on it is cut together with the part
+MIN_LEVEL_NODES = 120  # nodes of a level, from which on it is cut together with the part
 STALLED = 0.95  # of its nodes that a coarser graph has, from which on coarsening ends
 LARGEST_SIDE = 0.6  # of the weight
 
 
 @allocating
-def _coarsened(graph, total, count, least, seed, stop):
+def _coarsened(graph, total, count, min_nodes, seed, stop):
     """The graph, the `count`-th of its levels, and coarser ones, and the maps between them."""
     graphs, maps = [graph], [np.empty(0, np.int32)]
-    while graphs[-1].weight.size > least and stop[0] == 0:
+    while graphs[-1].weight.size > min_nodes and stop[0] == 0:
         fine = graphs[-1]
         coarse, coarse_of = coarser(fine, total, scrambled(seed, count + len(graphs)))
         if coarse.weight.size > STALLED * fine.weight.size:
@@ -38,9 +38,9 @@ def _coarsened(graph, total, count, least, seed, stop):
 
 @jit
 def with_levels(graph, count, seed, stop):
-    """The graph, the `count`-th level of a component, with coarser ones down to `KEPT` nodes."""
+    """The `count`-th level of a component, with coarser ones to `MIN_LEVEL_NODES` nodes."""
     total = graph.weight.astype(np.int64).sum()
-    graphs, maps = _coarsened(graph, total, count, KEPT, seed, stop)
+    graphs, maps = _coarsened(graph, total, count, MIN_LEVEL_NODES, seed, stop)
     first = np.zeros(len(graphs) + 1, np.int64)
     entry = np.zeros(len(graphs) + 1, np.int64)
     for k in range(len(graphs)):
@@ -61,13 +61,13 @@ def with_levels(graph, count, seed, stop):
 
 
 @allocating
-def _finer(graph, coarse_of, coarse, weight, work, most, share, stop):
+def _finer(graph, coarse_of, coarse, weight, work, max_weight, share, stop):
     """The side of each node of a graph, from those of a coarser one, refined."""
     where = np.empty(coarse_of.size, np.int8)
     for v in range(coarse_of.size):
         where[v] = coarse[coarse_of[v]]
     if stop[0] == 0:
-        refine(graph, where, weight, work, most, share)
+        refine(graph, where, weight, work, max_weight, share)
     return where
 
 
@@ -79,17 +79,17 @@ def bisect(levels, seed, stop):
     total = np.int64(0)
     for v in range(coarsest.weight.size):
         total += coarsest.weight[v]
-    most = np.int64(LARGEST_SIDE * total)
+    max_weight = np.int64(LARGEST_SIDE * total)
     graphs, maps = _coarsened(coarsest, total, count - 1, COARSEST, seed, stop)
     work = make_work(levels.first[1])
     where = np.zeros(graphs[-1].weight.size, np.int8)
     weight = np.empty(3, np.int64)
     share = ALL
     if stop[0] == 0:
-        share = first_separator(graphs[-1], total, most, work, seed, where, weight)
+        share = first_separator(graphs[-1], total, max_weight, work, seed, where, weight)
     for k in range(len(graphs) - 1, 0, -1):
-        where = _finer(graphs[k - 1], maps[k], where, weight, work, most, share, stop)
+        where = _finer(graphs[k - 1], maps[k], where, weight, work, max_weight, share, stop)
     for k in range(count - 2, -1, -1):
-        own = levels.coarse_of[levels.first[k] : levels.first[k + 1]]
-        where = _finer(level(levels, k), own, where, weight, work, most, share, stop)
+        coarse_nodes = levels.coarse_of[levels.first[k] : levels.first[k + 1]]
+        where = _finer(level(levels, k), coarse_nodes, where, weight, work, max_weight, share, stop)
     return where

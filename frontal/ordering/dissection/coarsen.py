@@ -18,7 +18,9 @@ from .graph import Weighted, edge_hash
 ROUNDS = 6  # of proposals; later ones match few
 HEAVIEST = 0.015  # of the weight of a graph that a node of a coarser one may have
 MATCHED = np.int32(2**31 - 1)  # weight of a node that nobody may propose to
-LEFT_OVER = 0.15  # of all nodes that were not matched, from which distant pairs are sought
+MAX_UNMATCHED_SHARE = (
+    0.15  # of all nodes that were not matched, from which distant pairs are sought
+)
 
 
 @jit
@@ -30,11 +32,11 @@ def propose(graph, free, mate, open_weight, proposal, heaviest, seed):
             continue  # it was the best of more
         best, best_hash = np.int32(-1), np.int64(-1)  # no hash while there was no tie
         best_edge, best_weight = 0.0, 1.0
-        room = heaviest - graph.weight[v]
+        limit = heaviest - graph.weight[v]
         for p in range(graph.begin[v], graph.begin[v + 1]):
             u = graph.near[p]
             weight = open_weight[u]
-            if weight > room:
+            if weight > limit:
                 continue
             edge = np.float64(graph.edge[p])
             edge *= edge
@@ -61,13 +63,13 @@ def accept(free, mate, open_weight, proposal):
         if u >= 0 and proposal[u] == v:
             mate[v] = u
             open_weight[v] = MATCHED
-    left = 0
+    count = 0
     for k in range(free.size):
         v = free[k]
         if mate[v] < 0 and proposal[v] >= 0:
-            free[left] = v
-            left += 1
-    return left
+            free[count] = v
+            count += 1
+    return count
 
 
 @allocating
@@ -101,7 +103,7 @@ def _match_the_rest(graph, mate, heaviest):
     alone = 0
     for v in range(n):
         alone += mate[v] < 0
-    if alone > LEFT_OVER * n:
+    if alone > MAX_UNMATCHED_SHARE * n:
         pair_at_distance_two(graph, mate, heaviest)
     for v in range(n):
         if mate[v] < 0:
@@ -116,22 +118,22 @@ def _match(graph, heaviest, seed):
     proposal = np.full(n, -1, np.int32)
     free = np.arange(n).astype(np.int32)
     open_weight = graph.weight.copy()
-    left = n
+    free_count = n
     for _ in range(ROUNDS):
-        propose(graph, free[:left], mate, open_weight, proposal, heaviest, seed)
-        left = accept(free[:left], mate, open_weight, proposal)
-        if left == 0:
+        propose(graph, free[:free_count], mate, open_weight, proposal, heaviest, seed)
+        free_count = accept(free[:free_count], mate, open_weight, proposal)
+        if free_count == 0:
             break
     _match_the_rest(graph, mate, heaviest)
     return mate
 
 
 @inner
-def _append_neighbours(graph, v, own, coarse_of, place, base, near, edge, count):
+def _append_neighbours(graph, v, coarse, coarse_of, place, base, near, edge, count):
     """Add the coarse neighbours of fine node v to a row that begins at `base`; its new length."""
     for p in range(graph.begin[v], graph.begin[v + 1]):
         c = coarse_of[graph.near[p]]
-        if c == own:
+        if c == coarse:
             continue
         q = place[c]
         if q < 0:
@@ -163,15 +165,15 @@ def number_pairs(mate, first, last, coarse, coarse_of):
 
 
 @inner
-def count_room(graph, mate, first, last):
+def count_max_entries(graph, mate, first, last):
     """Entries of the rows of the pairs whose smaller node is in a range, at most."""
-    room = 0
+    entries = 0
     for v in range(first, last):
         if mate[v] >= v:
-            room += graph.begin[v + 1] - graph.begin[v]
+            entries += graph.begin[v + 1] - graph.begin[v]
             if mate[v] > v:
-                room += graph.begin[mate[v] + 1] - graph.begin[mate[v]]
-    return room
+                entries += graph.begin[mate[v] + 1] - graph.begin[mate[v]]
+    return entries
 
 
 @inner
@@ -186,14 +188,14 @@ def contract(graph, mate, coarse_of, first, last, place, k, q, begin, near, edge
         u, c = mate[v], coarse_of[v]
         if u < v:
             continue
-        found = _append_neighbours(graph, v, c, coarse_of, place, q, near, edge, 0)
+        length = _append_neighbours(graph, v, c, coarse_of, place, q, near, edge, 0)
         weight[k] = graph.weight[v]
         if u != v:
-            found = _append_neighbours(graph, u, c, coarse_of, place, q, near, edge, found)
+            length = _append_neighbours(graph, u, c, coarse_of, place, q, near, edge, length)
             weight[k] += graph.weight[u]
-        for p in range(q, q + found):
+        for p in range(q, q + length):
             place[near[p]] = -1
-        q += found
+        q += length
         k += 1
         begin[k] = q - start
     return q - start
@@ -213,9 +215,9 @@ def coarser(graph, total, seed):
     coarse_of = np.empty(n, np.int32)
     count = count_pairs(mate, 0, n)
     number_pairs(mate, 0, n, 0, coarse_of)
-    room = count_room(graph, mate, 0, n)
+    capacity = count_max_entries(graph, mate, 0, n)
     begin, weight = np.zeros(count + 1, np.int64), np.empty(count, np.int32)
-    near, edge = np.empty(room, np.int32), np.empty(room, np.int32)
+    near, edge = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
     place = np.full(count, -1, np.int32)
     used = contract(graph, mate, coarse_of, 0, n, place, 0, 0, begin, near, edge, weight)
     return Weighted(begin, near[:used], edge[:used], weight), coarse_of

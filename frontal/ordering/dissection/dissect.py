@@ -12,7 +12,7 @@ from .bisect import with_levels
 from .graph import Levels, Weighted, scrambled
 from .leaves import order_inside
 from .levels import team_levels
-from .split import dissect_to_leaves, leaf_of, split
+from .split import dissect_to_leaves, leaf_size, split
 from .task_pool import TaskPool, work_off
 from .team import RANGE, Team
 
@@ -38,22 +38,22 @@ class Component:
     def __init__(self, compressed: CompressedGraph, stop: np.ndarray) -> None:
         self.compressed, self.stop = compressed, stop
         self.perm = np.empty(compressed.graph.n, np.int32)
-        self.leaf = leaf_of(compressed.graph.n)
+        self.leaf = leaf_size(compressed.graph.n)
         self._labels: list[np.ndarray] = []  # room for threads; append and pop are atomic
 
-    def whole(self, seed: int, threads: int) -> DissectionPart:
+    def undivided(self, seed: int, threads: int) -> DissectionPart:
         """All nodes as a part, whose coarser graphs are made by so many threads."""
-        given = self.compressed.graph
+        adjacency = self.compressed.graph
         weights = self.compressed.weights.astype(np.int32)
-        edges = np.ones(given.nnz, np.int32)
-        graph = Weighted(given.indptr, given.indices, edges, weights)
-        team = min(threads, given.nnz // MIN_EDGES_PER_THREAD)
+        edges = np.ones(adjacency.nnz, np.int32)
+        graph = Weighted(adjacency.indptr, adjacency.indices, edges, weights)
+        team = min(threads, adjacency.nnz // MIN_EDGES_PER_THREAD)
         levels = (
             team_levels(graph, seed, team, self.stop)
             if team > 1
             else with_levels(graph, 0, seed, self.stop)
         )
-        return DissectionPart(self, levels, np.arange(given.n, dtype=np.int32), 0, seed)
+        return DissectionPart(self, levels, np.arange(adjacency.n, dtype=np.int32), 0, seed)
 
     def order_inside(self, names: np.ndarray, class_of: np.ndarray) -> np.ndarray:
         """Order of some nodes, class by class."""
@@ -88,18 +88,18 @@ class DissectionPart(NamedTuple):
             return []
         if n > GRAIN:
             share = min(threads * n // component.perm.size, levels.graph.near.size // RANGE)
-            parts = (
+            sides = (
                 Team(share, component.stop).split(levels, names, seed)
                 if share > 1
                 else split(levels, names, 0, seed, component.stop)
             )
-            zero, zero_names, one, one_names, separator = parts
-            middle, last = first + zero_names.size, first + n - separator.size
-            if max(zero_names.size, one_names.size) < n:
+            levels0, names0, levels1, names1, separator = sides
+            middle, last = first + names0.size, first + n - separator.size
+            if max(names0.size, names1.size) < n:
                 component.perm[last : first + n] = separator
                 return [
-                    DissectionPart(component, zero, zero_names, first, int(scrambled(seed, 0))),
-                    DissectionPart(component, one, one_names, middle, int(scrambled(seed, 1))),
+                    DissectionPart(component, levels0, names0, first, int(scrambled(seed, 0))),
+                    DissectionPart(component, levels1, names1, middle, int(scrambled(seed, 1))),
                 ]
         class_of = dissect_to_leaves(levels, names, component.leaf, seed, component.stop)
         if not component.stop[0]:
@@ -133,8 +133,8 @@ class NestedDissection(TaskPool[np.ndarray]):
     >>> from frontal.ordering.graph import adjacency
     >>> from frontal.problems import poisson2d
     >>> graph = adjacency(poisson2d(40))
-    >>> with Run(Components(graph)) as run:
-    ...     EliminationTree.of(graph, run.result()).cost().nnz < 32_000
+    >>> with NestedDissection(Components(graph)) as run:
+    ...     EliminationTree.from_graph(graph, run.result()).cost().nnz < 32_000
     True
     """
 
@@ -144,19 +144,19 @@ class NestedDissection(TaskPool[np.ndarray]):
 
     def _order(self) -> np.ndarray:
         threads = self._threads
-        parts = self._begin()
-        work_off(parts, lambda part: part.work(threads), threads)
-        return self._components.assemble([part.component.perm for part in parts])
+        subgraphs = self._begin()
+        work_off(subgraphs, lambda part: part.work(threads), threads)
+        return self._components.assemble([part.component.perm for part in subgraphs])
 
     def _begin(self) -> list[DissectionPart]:
         """All components as parts. A graph is coarsened as one until it is known not to be."""
-        whole, of = self._components.whole, (self._seed, self._threads)
-        if whole is not None and self._threads > 1:
+        full_graph, args = self._components.undivided, (self._seed, self._threads)
+        if full_graph is not None and self._threads > 1:
             with BackgroundTask(lambda: self._components.compressed) as known:
-                guessed = Component(whole, self._stop).whole(*of)
-            if known.result() == [whole]:
+                guessed = Component(full_graph, self._stop).undivided(*args)
+            if known.result() == [full_graph]:
                 return [guessed]
-        return [Component(one, self._stop).whole(*of) for one in self._components.compressed]
+        return [Component(one, self._stop).undivided(*args) for one in self._components.compressed]
 
     def __enter__(self) -> NestedDissection:
         return self

@@ -86,8 +86,8 @@ def _sift(state, heap, count, side, v, hole):
     while hole > 0:  # towards the root
         above = (hole - 1) >> 1
         u = heap[side, above]
-        other = _gain(state, side, u)
-        if other > gain or (other == gain and u < v):
+        rival_gain = _gain(state, side, u)
+        if rival_gain > gain or (rival_gain == gain and u < v):
             break
         heap[side, hole] = u
         state[u, PLACE + side] = hole
@@ -97,13 +97,13 @@ def _sift(state, heap, count, side, v, hole):
         if below >= size:
             break
         u = heap[side, below]
-        other = _gain(state, side, u)
+        rival_gain = _gain(state, side, u)
         if below + 1 < size:
             w = heap[side, below + 1]
             second = _gain(state, side, w)
-            if second > other or (second == other and w < u):
-                below, u, other = below + 1, w, second
-        if gain > other or (gain == other and v < u):
+            if second > rival_gain or (second == rival_gain and w < u):
+                below, u, rival_gain = below + 1, w, second
+        if gain > rival_gain or (gain == rival_gain and v < u):
             break
         heap[side, hole] = u
         state[u, PLACE + side] = hole
@@ -143,14 +143,14 @@ def _change(state, heap, count, v, side, amount):
 @inner
 def _join(begin, near, node, where, state, member, count, v):
     """Make v a member of the separator, in no heap."""
-    zero = one = 0
+    weight0 = weight1 = 0
     for p in range(begin[v], begin[v + 1]):
         u = near[p]
         if where[u] == 0:
-            zero += node[u]
+            weight0 += node[u]
         elif where[u] == 1:
-            one += node[u]
-    state[v, INSIDE], state[v, INSIDE + 1] = zero, one
+            weight1 += node[u]
+    state[v, INSIDE], state[v, INSIDE + 1] = weight0, weight1
     state[v, PLACE] = state[v, PLACE + 1] = ABSENT
     state[v, WEIGHT], state[v, RANK] = node[v], count[MEMBERS]
     where[v] = SEPARATOR
@@ -230,49 +230,52 @@ def _undo(begin, near, node, where, weight, state, member, pulled, history, unti
 
 
 @inner
-def _may_move(weight, state, v, side, most, share):
+def _may_move(weight, state, v, side, max_weight, share):
     """Whether v leaves no side too heavy if it goes to a side; the lighter one may always grow."""
-    there = weight[side] + state[v, WEIGHT]
-    if there > most:
+    new_weight = weight[side] + state[v, WEIGHT]
+    if new_weight > max_weight:
         return False
-    both = there + weight[1 - side] - state[v, INSIDE + 1 - side]
-    return 100 * there <= share * both or weight[side] <= weight[1 - side]
+    both = new_weight + weight[1 - side] - state[v, INSIDE + 1 - side]
+    return 100 * new_weight <= share * both or weight[side] <= weight[1 - side]
 
 
 @inner
-def _next(weight, state, heap, count, most, share):
+def _next(weight, state, heap, count, max_weight, share):
     """The best move that leaves no side too heavy: (node, side), -1 where there is none."""
     while count[0] + count[1] > 0:
         side = np.int64(weight[1] < weight[0])  # of equal moves the one to the lighter side
         if count[side] == 0:
             side = 1 - side
-        elif count[1 - side] > 0 and weight[1 - side] <= most:
-            there = heap[1 - side, 0]
-            better = _gain(state, 1 - side, there) > _gain(state, side, heap[side, 0])
-            if better and _may_move(weight, state, there, 1 - side, most, share):
+        elif count[1 - side] > 0 and weight[1 - side] <= max_weight:
+            rival = heap[1 - side, 0]
+            better = _gain(state, 1 - side, rival) > _gain(state, side, heap[side, 0])
+            if better and _may_move(weight, state, rival, 1 - side, max_weight, share):
                 side = 1 - side
         v = heap[side, 0]
-        if _may_move(weight, state, v, side, most, share):
+        if _may_move(weight, state, v, side, max_weight, share):
             return v, side
         _drop(state, heap, count, side, v)
     return np.int32(-1), np.int64(0)
 
 
 @inner
-def _overweight(weight, most, share):
-    limit = min(most, share * (weight[0] + weight[1]) // 100)
+def _overweight(weight, max_weight, share):
+    limit = min(max_weight, share * (weight[0] + weight[1]) // 100)
     return max(max(weight[0], weight[1]) - limit, 0)
 
 
 @inner
-def is_better(weight, other, most, share):
+def is_better(weight, reference, max_weight, share):
     """Whether one state is better than another: overweight, separator, balance, in this order."""
-    over, other_over = _overweight(weight, most, share), _overweight(other, most, share)
-    if over != other_over:
-        return over < other_over
-    if weight[SEPARATOR] != other[SEPARATOR]:
-        return weight[SEPARATOR] < other[SEPARATOR]
-    return abs(weight[0] - weight[1]) < abs(other[0] - other[1])
+    over, reference_over = (
+        _overweight(weight, max_weight, share),
+        _overweight(reference, max_weight, share),
+    )
+    if over != reference_over:
+        return over < reference_over
+    if weight[SEPARATOR] != reference[SEPARATOR]:
+        return weight[SEPARATOR] < reference[SEPARATOR]
+    return abs(weight[0] - weight[1]) < abs(reference[0] - reference[1])
 
 
 @inner
@@ -282,7 +285,7 @@ def _copy(weight, best):
 
 
 @inner
-def _run_pass(graph, where, weight, work, most, share, best):
+def _run_pass(graph, where, weight, work, max_weight, share, best):
     """One pass; whether it found a better state."""
     begin, near, node = graph.begin, graph.near, graph.weight
     state, heap, member, pulled, history, until, count = work
@@ -295,14 +298,14 @@ def _run_pass(graph, where, weight, work, most, share, best):
     best_moves = 0
     patience = min(PATIENCE, count[MEMBERS] // 2 + 10)
     while count[MOVES] - best_moves < patience:
-        v, side = _next(weight, state, heap, count, most, share)
+        v, side = _next(weight, state, heap, count, max_weight, share)
         if v < 0:
             break
         _move(begin, near, node, where, weight, state, heap, member, pulled, count, v, side)
         history[count[MOVES]] = v
         count[MOVES] += 1
         until[count[MOVES]] = count[PULLED]
-        if is_better(weight, best, most, share):
+        if is_better(weight, best, max_weight, share):
             _copy(weight, best)
             best_moves = count[MOVES]
     for side in range(2):
@@ -314,7 +317,7 @@ def _run_pass(graph, where, weight, work, most, share, best):
 
 
 @allocating
-def refine(graph, where, weight, work, most, share):
+def refine(graph, where, weight, work, max_weight, share):
     """Make a separator lighter, and no side heavier than `most` and its `share`, where it can.
 
     `where` has the side of each node and `weight` the weights of sides and separator.
@@ -326,5 +329,5 @@ def refine(graph, where, weight, work, most, share):
         if where[v] == SEPARATOR:
             _join(begin, near, node, where, work.state, work.member, work.sizes, v)
     for _ in range(PASSES):
-        if not _run_pass(graph, where, weight, work, most, share, best):
+        if not _run_pass(graph, where, weight, work, max_weight, share, best):
             break

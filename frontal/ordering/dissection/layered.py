@@ -9,11 +9,11 @@ import numpy as np
 from ..graph import Graph, dense_limit
 from ..shape import has_no_triangles
 from .layers import LIGHTER, cut, sort_dense
-from .leaves import Leaf, leaf_of, room
+from .leaves import Leaf, empty_labels, order_leaf
 from .merged_trees import graft
 from .task_pool import TaskPool, work_off
 
-PARTS = 64  # at least, of a large graph
+MIN_LEAVES = 64  # at least, of a large graph
 MIN_CUT_NODES = 400  # nodes of a part that is cut
 SECTION = 0.8  # times n^(2/3): of a grid, through the middle of its diagonal, and no more
 
@@ -37,7 +37,7 @@ class _Common:
         self.mark, self.place = np.empty((2, n), np.int32)
         self.leaves: dict[int, Leaf] = {}
         self.separators: dict[int, np.ndarray] = {}
-        self.leaf = max(n // PARTS, MIN_CUT_NODES)
+        self.leaf = max(n // MIN_LEAVES, MIN_CUT_NODES)
         self.uncut, self.size = False, n
         self._labels: list[np.ndarray] = []  # room for threads; append and pop are atomic
 
@@ -58,8 +58,8 @@ class _Common:
 
     def order(self, first: int, names: np.ndarray) -> None:
         """Order some nodes, which come to a place, by minimum degree."""
-        label = self._labels.pop() if self._labels else room(self.graph.n)
-        self.leaves[first] = leaf_of(self.graph, self.weights, names, label)
+        label = self._labels.pop() if self._labels else empty_labels(self.graph.n)
+        self.leaves[first] = order_leaf(self.graph, self.weights, names, label)
         self._labels.append(label)
 
     def separate(self, first: int, names: np.ndarray) -> None:
@@ -67,7 +67,7 @@ class _Common:
         if names.size:
             self.separators[first] = names
 
-    def whole(self) -> Ordered:
+    def order_all(self) -> Ordered:
         """The order of all nodes, and its tree."""
         leaves = [self.leaves[first] for first in sorted(self.leaves)]
         separators = [self.separators[first] for first in sorted(self.separators)]
@@ -89,24 +89,24 @@ class LayeredPart(NamedTuple):
 
     def work(self) -> list[LayeredPart]:
         """Order the part, or what separates two smaller ones, which are returned."""
-        of, names, first = self.common, self.names, self.first
-        if of.stop[0] or not names.size:
+        common, names, first = self.common, self.names, self.first
+        if common.stop[0] or not names.size:
             return []
-        if names.size > of.leaf:
-            graph = of.graph
-            given = graph.indptr, graph.indices, of.weights, of.mark, of.place
+        if names.size > common.leaf:
+            graph = common.graph
+            arrays = graph.indptr, graph.indices, common.weights, common.mark, common.place
             start = names[self.start]
-            names, *sizes = cut(*given, first, names, start, self.above, of.stop)
-            zero, one, weight = map(int, sizes)
-            if zero:
-                of.separate(first + zero + one, names[zero + one :])
+            names, *sizes = cut(*arrays, first, names, start, self.above, common.stop)
+            size0, size1, weight = map(int, sizes)
+            if size0:
+                common.separate(first + size0 + size1, names[size0 + size1 :])
                 return [  # where the layers end that were cut apart, there is a rim
-                    LayeredPart(of, names[:zero], first, -1, weight),
-                    LayeredPart(of, names[zero : zero + one], first + zero, 0, weight),
+                    LayeredPart(common, names[:size0], first, -1, weight),
+                    LayeredPart(common, names[size0 : size0 + size1], first + size0, 0, weight),
                 ]
-            of.uncut = of.uncut or names.size == of.size
-        if not (of.uncut or of.stop[0]):
-            of.order(first, names)
+            common.uncut = common.uncut or names.size == common.size
+        if not (common.uncut or common.stop[0]):
+            common.order(first, names)
         return []
 
 
@@ -146,7 +146,7 @@ class Layers(TaskPool[Ordered | None]):
         """Order and tree; None where the graph has no light separator, and is no mesh."""
         common = _Common(self._graph, self._weights, self._stop)
         work_off([common.first()], LayeredPart.work, self._threads)
-        return None if common.uncut or self._stop[0] else common.whole()
+        return None if common.uncut or self._stop[0] else common.order_all()
 
     def __enter__(self) -> Layers:
         return self

@@ -28,7 +28,7 @@ FACE = 0.1  # of the best layer: where the last one has as much, the part ends w
 
 
 @jit
-def sort_dense(indptr, most, mark, names):
+def sort_dense(indptr, max_degree, mark, names):
     """All nodes, those with more than `most` neighbours at the end.
 
     The mark of these is -1, that of all others 0. Returns how many these are, and the place of
@@ -37,7 +37,7 @@ def sort_dense(indptr, most, mark, names):
     first, last, fewest, corner = 0, names.size, names.size, 0
     for v in range(names.size):
         degree = indptr[v + 1] - indptr[v]
-        if degree > most:
+        if degree > max_degree:
             last -= 1
             names[last], mark[v] = v, -1
         else:
@@ -49,7 +49,7 @@ def sort_dense(indptr, most, mark, names):
 
 
 @inner
-def _search(indptr, indices, weights, mark, own, names, starts, queue, first, below, stop):
+def _search(indptr, indices, weights, mark, stamp, names, starts, queue, first, below, stop):
     """Put the nodes that are marked `own` into a queue, layer by layer, and mark them anew.
 
     Layer k is ``queue[first[k] : first[k + 1]]``, the first one `starts`; all before it weigh
@@ -60,7 +60,7 @@ def _search(indptr, indices, weights, mark, own, names, starts, queue, first, be
     end, heavy = starts.size, np.int64(0)
     first[0] = 0
     for k in range(end):
-        queue[k], mark[starts[k]] = starts[k], own + 1
+        queue[k], mark[starts[k]] = starts[k], stamp + 1
     while stop[0] == 0:
         below[count], tail = heavy, end
         for q in range(begin, end):
@@ -68,8 +68,8 @@ def _search(indptr, indices, weights, mark, own, names, starts, queue, first, be
             heavy += weights[v]
             for p in range(indptr[v], indptr[v + 1]):
                 u = indices[p]
-                if mark[u] == own:
-                    mark[u] = own + 1
+                if mark[u] == stamp:
+                    mark[u] = stamp + 1
                     queue[tail] = u
                     tail += 1
         count += 1
@@ -79,10 +79,10 @@ def _search(indptr, indices, weights, mark, own, names, starts, queue, first, be
             continue
         if end == names.size:
             return count
-        while mark[names[scan]] != own:
+        while mark[names[scan]] != stamp:
             scan += 1
         count += 1
-        first[count], queue[end], mark[names[scan]] = end, names[scan], own + 1
+        first[count], queue[end], mark[names[scan]] = end, names[scan], stamp + 1
         end += 1
     return 0
 
@@ -90,13 +90,13 @@ def _search(indptr, indices, weights, mark, own, names, starts, queue, first, be
 @inner
 def _best_layer(below, count):
     """The layer lightest over the lighter side, -1 if there is none; and what it is over that."""
-    best, least = np.int64(-1), np.inf
+    best, best_share = np.int64(-1), np.inf
     for k in range(1, count):
         side = min(below[k], below[count] - below[k + 1])
         share = (below[k + 1] - below[k] + 1) / max(side, 1)
-        if side > MIN_SIDE_WEIGHT * below[count] and share < least:
-            best, least = k, share
-    return best, least
+        if side > MIN_SIDE_WEIGHT * below[count] and share < best_share:
+            best, best_share = k, share
+    return best, best_share
 
 
 @allocating
@@ -107,8 +107,8 @@ def _next_starts(queue, first, below, count, best, turn):
     comes back from the face that is opposite to it, by layers that are parallel to it.
     """
     last, n = first[count - 1], queue.size
-    end, found = below[count] - below[count - 1], below[best + 1] - below[best]
-    face = best >= 0 and end >= FACE * found
+    end, layer_weight = below[count] - below[count - 1], below[best + 1] - below[best]
+    face = best >= 0 and end >= FACE * layer_weight
     if face and turn > 0:
         return queue[last:].copy()
     at = last + (n - last) // 4 if face or turn > 0 else n - 1
@@ -116,24 +116,24 @@ def _next_starts(queue, first, below, count, best, turn):
 
 
 @allocating
-def _band(indptr, indices, weights, mark, own, place, queue, low, high, middle):
+def _band(indptr, indices, weights, mark, stamp, place, queue, low, high, middle):
     """The graph of a band of layers, ``queue[low:high]``, and of all nodes before and after it.
 
     These are its last two nodes. Which of them a neighbour outside of the band belongs to is told
     by `middle`, the first place behind the separator.
     """
-    size, room = high - low, 0
+    size, capacity = high - low, 0
     for q in range(low, high):
         place[queue[q]] = q
-        room += indptr[queue[q] + 1] - indptr[queue[q]]
-    begin, near = np.empty(size + 3, np.int64), np.empty(room, np.int32)
+        capacity += indptr[queue[q] + 1] - indptr[queue[q]]
+    begin, near = np.empty(size + 3, np.int64), np.empty(capacity, np.int32)
     node = np.zeros(size + 2, np.int32)
     begin[0] = e = 0
     for q in range(low, high):
         v = queue[q]
         for p in range(indptr[v], indptr[v + 1]):
             u = indices[p]
-            if mark[u] == own:
+            if mark[u] == stamp:
                 r = place[u]
                 inside = low <= r < high and queue[r] == u
                 near[e] = r - low if inside else size + (q >= middle)
@@ -155,37 +155,37 @@ def _refined(graph, first, below, k, low, count):
     weight[SEPARATOR] = below[k + 1] - below[k]
     # what is not in the band goes nowhere
     graph.weight[size], graph.weight[size + 1] = weight[0], weight[1]
-    most = max(np.int64(LARGEST_SIDE * below[count]), max(weight[0], weight[1]))
-    refine(graph, where, weight, make_work(size + 2), most, ALL)
+    max_weight = max(np.int64(LARGEST_SIDE * below[count]), max(weight[0], weight[1]))
+    refine(graph, where, weight, make_work(size + 2), max_weight, ALL)
     return where, weight
 
 
 @inner
-def _sort_out(queue, low, high, where, out, mark, own):
+def _sort_out(queue, low, high, where, out, mark, stamp):
     """Nodes of side 0, then of side 1, then of the separator; the sizes of both sides.
 
     They are marked as what they belong to: a part is marked by where its nodes begin in all parts.
     """
-    zero, one = np.int64(low), np.int64(queue.size - high)
+    size0, size1 = np.int64(low), np.int64(queue.size - high)
     for q in range(low, high):
-        zero += where[q - low] == 0
-        one += where[q - low] == 1
-    first, second, third = np.int64(0), zero, zero + one
+        size0 += where[q - low] == 0
+        size1 += where[q - low] == 1
+    first, second, third = np.int64(0), size0, size0 + size1
     for q in range(queue.size):
         v, side = queue[q], where[q - low] if low <= q < high else np.int8(q >= high)
         if side == 0:
-            mark[v] = own
+            mark[v] = stamp
             out[first] = v
             first += 1
         elif side == 1:
-            mark[v] = own + MARKS * zero
+            mark[v] = stamp + MARKS * size0
             out[second] = v
             second += 1
         else:
             mark[v] = -1
             out[third] = v
             third += 1
-    return zero, one
+    return size0, size1
 
 
 @jit
@@ -221,33 +221,33 @@ def cut(indptr, indices, weights, mark, place, begin, names, start, above, stop)
     weight : int
         Of the separator.
     """
-    n, own = names.size, MARKS * begin
-    queue, kept = np.empty(n, np.int32), np.empty(n, np.int32)
+    n, stamp = names.size, MARKS * begin
+    queue, best_queue = np.empty(n, np.int32), np.empty(n, np.int32)
     first, below = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64)
     layers, sums, layer, layered = first[:0], below[:0], np.int64(0), np.int64(0)
-    least, starts = np.inf, np.full(1, start, np.int32)
+    best_share, starts = np.inf, np.full(1, start, np.int32)
     for turn in range(SEARCHES):
-        of = indptr, indices, weights, mark, own
-        count = _search(*of, names, starts, queue, first, below, stop)
+        args = indptr, indices, weights, mark, stamp
+        count = _search(*args, names, starts, queue, first, below, stop)
         if count == 0:
             break
-        own += 1
+        stamp += 1
         k, share = _best_layer(below, count)
         starts = _next_starts(queue, first, below, count, k, turn)
-        if k >= 0 and share < least:
-            least, layer, layered = share, k, count
+        if k >= 0 and share < best_share:
+            best_share, layer, layered = share, k, count
             layers, sums = first[: count + 1].copy(), below[: count + 1].copy()
-            queue, kept = kept, queue
-            found = sums[k + 1] - sums[k]
-            if found <= max(LIGHT * np.sqrt(np.float64(sums[count])), LIGHTER * above):
+            queue, best_queue = best_queue, queue
+            layer_weight = sums[k + 1] - sums[k]
+            if layer_weight <= max(LIGHT * np.sqrt(np.float64(sums[count])), LIGHTER * above):
                 break
-    if stop[0] != 0 or least == np.inf:
+    if stop[0] != 0 or best_share == np.inf:
         return names, 0, 0, 0
     low, high = layers[max(layer - BAND, 0)], layers[min(layer + BAND + 1, layered)]
     middle = layers[layer + 1]
-    graph = _band(indptr, indices, weights, mark, own, place, kept, low, high, middle)
+    graph = _band(indptr, indices, weights, mark, stamp, place, best_queue, low, high, middle)
     where, weight = _refined(graph, layers, sums, layer, low, layered)
     if weight[SEPARATOR] > HEAVY * np.float64(sums[layered]) ** (2 / 3):
         return names, 0, 0, 0
-    zero, one = _sort_out(kept, low, high, where, queue, mark, MARKS * begin)
-    return queue, zero, one, weight[SEPARATOR]
+    size0, size1 = _sort_out(best_queue, low, high, where, queue, mark, MARKS * begin)
+    return queue, size0, size1, weight[SEPARATOR]

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...compile.jit import allocating, jit
 from ..graph import Graph
-from ..halo_amd import amd_inside, amd_of_part
+from ..halo_amd import amd_inside, halo_amd_tree
 
 
 class Leaf(NamedTuple):
@@ -151,7 +151,7 @@ def _leaf(indptr, indices, weights, names, label):
     local = np.empty(begin.size - 1, np.int32)
     for k in range(local.size):
         local[k] = weights[names[k] if k < names.size else halo[k - names.size]]
-    perm, parent, counts = amd_of_part(begin, near, local, names.size)
+    perm, parent, counts = halo_amd_tree(begin, near, local, names.size)
     node, column = np.zeros((2, names.size + 1), np.int64)
     tree_of, trees = _trees(perm, parent, local, node, column)
     root, beside = _next_to(begin, near, halo, tree_of, trees)
@@ -159,12 +159,12 @@ def _leaf(indptr, indices, weights, names, label):
 
 
 @jit
-def room(n):
+def empty_labels(n):
     """Labels of n nodes that have none."""
     return np.full(n, np.int32(-1))
 
 
-def leaf_of(graph: Graph, weights: np.ndarray, names: np.ndarray, label: np.ndarray) -> Leaf:
+def order_leaf(graph: Graph, weights: np.ndarray, names: np.ndarray, label: np.ndarray) -> Leaf:
     """Order a part of a graph and find its trees.
 
     Parameters

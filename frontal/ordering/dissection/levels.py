@@ -25,14 +25,14 @@ from ...compile.tile_queue import (
     open_phase,
 )
 from ...machine.thread_group import Job, ThreadGroup, run_with_threads
-from .bisect import KEPT, STALLED, with_levels
+from .bisect import MIN_LEVEL_NODES, STALLED, with_levels
 from .coarsen import (
-    LEFT_OVER,
+    MAX_UNMATCHED_SHARE,
     ROUNDS,
     accept,
     contract,
+    count_max_entries,
     count_pairs,
-    count_room,
     heaviest_node,
     number_pairs,
     pair_at_distance_two,
@@ -44,11 +44,11 @@ MIN_SHARED_EDGES = 50_000  # edges of a level that is shared
 TILE = 10_000  # edges of a tile, at least
 TILES_PER_THREAD = 3  # tiles for each thread
 LEVELS_SIZE_RATIO = 3  # times the nodes and the entries of a graph that its levels may have
-MOST_LEVELS = 64
+MAX_LEVELS = 64
 COPY, FREE, PROPOSE, ACCEPT, ALONE, PAIR, NUMBER, CONTRACT, JOIN = np.arange(9)
 # Columns of `SharedLevels.tally`, by tile: nodes that may be matched, and are not; pairs before
 # those of the tile; room for their entries from here on, how many there are, and where they go.
-OPEN, LEFT, PAIRS, BEGIN, USED, PLACE = np.arange(6)
+OPEN, UNMATCHED, PAIRS, BEGIN, USED, PLACE = np.arange(6)
 
 
 class SharedLevels(NamedTuple):
@@ -75,7 +75,7 @@ class SharedLevels(NamedTuple):
         Address of what lets other threads run.
     """
 
-    given: Weighted
+    finest: Weighted
     levels: Levels
     mate: np.ndarray
     proposal: np.ndarray
@@ -89,8 +89,8 @@ class SharedLevels(NamedTuple):
     pause: int
 
 
-def _shared(given: Weighted, tiles: int) -> SharedLevels:
-    n, nnz = given.weight.size, given.near.size
+def _shared(finest: Weighted, tiles: int) -> SharedLevels:
+    n, nnz = finest.weight.size, finest.near.size
     nodes, entries = LEVELS_SIZE_RATIO * n + 1, LEVELS_SIZE_RATIO * nnz
     graph = Weighted(
         np.zeros(nodes + 1, np.int64),
@@ -98,10 +98,10 @@ def _shared(given: Weighted, tiles: int) -> SharedLevels:
         np.empty(entries, np.int32),
         np.empty(nodes, np.int32),
     )
-    first = np.zeros(MOST_LEVELS + 2, np.int64)
+    first = np.zeros(MAX_LEVELS + 2, np.int64)
     first[1] = n
     return SharedLevels(
-        given,
+        finest,
         Levels(graph, np.empty(nodes, np.int32), first),
         np.empty(n, np.int32),
         np.empty(n, np.int32),
@@ -117,13 +117,13 @@ def _shared(given: Weighted, tiles: int) -> SharedLevels:
 
 
 @jit
-def _copy(given, graph, first, last):
+def _copy(finest, graph, first, last):
     """The rows of a range, as those of level 0."""
     for v in range(first, last):
-        graph.begin[v + 1] = given.begin[v + 1]
-        graph.weight[v] = given.weight[v]
-    for p in range(given.begin[first], given.begin[last]):
-        graph.near[p], graph.edge[p] = given.near[p], given.edge[p]
+        graph.begin[v + 1] = finest.begin[v + 1]
+        graph.weight[v] = finest.weight[v]
+    for p in range(finest.begin[first], finest.begin[last]):
+        graph.near[p], graph.edge[p] = finest.near[p], finest.edge[p]
 
 
 @jit
@@ -154,7 +154,7 @@ def _run(shared, kind, k, tile, tiles):
     start, end = levels.first[k], levels.first[k + 1]
     first, last = (end - start) * tile // tiles, (end - start) * (tile + 1) // tiles
     if kind == COPY:
-        return _copy(shared.given, levels.graph, first, last)
+        return _copy(shared.finest, levels.graph, first, last)
     n = end - start
     graph = level(levels, k)
     mate, proposal, weight = shared.mate[:n], shared.proposal[:n], shared.weight[:n]
@@ -170,18 +170,18 @@ def _run(shared, kind, k, tile, tiles):
     elif kind == ACCEPT:
         count[tile, OPEN] = accept(free, mate, weight, proposal)
     elif kind == ALONE:
-        count[tile, LEFT] = np.sum(mate[first:last] < 0)
+        count[tile, UNMATCHED] = np.sum(mate[first:last] < 0)
     elif kind == PAIR:
         _match_alone(mate, first, last)
         count[tile + 1, PAIRS] = count_pairs(mate, first, last)
-        count[tile + 1, BEGIN] = count_room(graph, mate, first, last)
+        count[tile + 1, BEGIN] = count_max_entries(graph, mate, first, last)
     elif kind == NUMBER:
         number_pairs(mate, first, last, count[tile, PAIRS], coarse_of)
     elif kind == CONTRACT:
         place = np.full(count[tiles, PAIRS], -1, np.int32)
         rows = levels.graph.begin[end:], shared.near, shared.edge, levels.graph.weight[end:]
-        of = graph, mate, coarse_of, first, last, place
-        count[tile, USED] = contract(*of, count[tile, PAIRS], count[tile, BEGIN], *rows)
+        args = graph, mate, coarse_of, first, last, place
+        count[tile, USED] = contract(*args, count[tile, PAIRS], count[tile, BEGIN], *rows)
     else:
         _join(shared, tile, end, count[tile + 1, PAIRS])
 
@@ -213,7 +213,7 @@ def _match(shared, k, tiles):
             break
     done = done and _phase(shared, ALONE, k, tiles)
     n = shared.levels.first[k + 1] - shared.levels.first[k]
-    if done and count[:tiles, LEFT].sum() > LEFT_OVER * n:
+    if done and count[:tiles, UNMATCHED].sum() > MAX_UNMATCHED_SHARE * n:
         pair_at_distance_two(level(shared.levels, k), shared.mate[:n], shared.numbers[0])
     return done and _phase(shared, PAIR, k, tiles)
 
@@ -247,15 +247,19 @@ def _make_level(shared, k, tiles):
 def _lead(shared, size, seed, stop):
     """Make levels as long as they are worth it; returns the number of the last one."""
     levels, k = shared.levels, 0
-    least, tile = shared.numbers[2], shared.numbers[3]
-    shared.numbers[0] = heaviest_node(shared.given.weight.astype(np.int64).sum())
-    entries = shared.given.near.size
+    min_edges, tile = shared.numbers[2], shared.numbers[3]
+    shared.numbers[0] = heaviest_node(shared.finest.weight.astype(np.int64).sum())
+    entries = shared.finest.near.size
     if not _phase(shared, COPY, 0, size * TILES_PER_THREAD):
         return k
-    while levels.first[k + 1] - levels.first[k] > KEPT and entries > least and stop[0] == 0:
+    while (
+        levels.first[k + 1] - levels.first[k] > MIN_LEVEL_NODES
+        and entries > min_edges
+        and stop[0] == 0
+    ):
         shared.numbers[1] = scrambled(seed, k + 1)
         tiles = max(min(size * TILES_PER_THREAD, entries // tile), 1)
-        if k == MOST_LEVELS or not _make_level(shared, k, tiles):
+        if k == MAX_LEVELS or not _make_level(shared, k, tiles):
             break
         k += 1
         entries = levels.graph.begin[levels.first[k + 1]] - levels.graph.begin[levels.first[k]]
@@ -275,12 +279,12 @@ def _help(shared):
             finish_tile(state)
 
 
-def _appended(room: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
+def _appended(buffer: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
     """An array behind another one, of which so much is used."""
-    if used + more.size > room.size:
-        return np.concatenate([room[:used], more])
-    room[used : used + more.size] = more
-    return room[: used + more.size]
+    if used + more.size > buffer.size:
+        return np.concatenate([buffer[:used], more])
+    buffer[used : used + more.size] = more
+    return buffer[: used + more.size]
 
 
 def team_levels(graph: Weighted, seed: int, size: int, stop: np.ndarray) -> Levels:
@@ -314,8 +318,8 @@ def team_levels(graph: Weighted, seed: int, size: int, stop: np.ndarray) -> Leve
         return _lead(shared, size, seed, stop)
 
     last = run_with_threads(lead, quit_phases)
-    for one in helpers:
-        one.result()
+    for helper in helpers:
+        helper.result()
     (begin, near, edge, weight), coarse_of, first = shared.levels
     used, end = first[last : last + 2].tolist()
     entries = int(begin[used])
@@ -323,7 +327,7 @@ def team_levels(graph: Weighted, seed: int, size: int, stop: np.ndarray) -> Leve
     coarsest = Weighted(
         begin[used : end + 1] - entries, near[inside], edge[inside], weight[used:end]
     )
-    (*rows, more), rest_of, rest_first = with_levels(coarsest, last, seed, stop)
+    (*rows, more), rest_coarse, rest_first = with_levels(coarsest, last, seed, stop)
     return Levels(
         Weighted(
             _appended(begin, used, rows[0] + entries),
@@ -331,6 +335,6 @@ def team_levels(graph: Weighted, seed: int, size: int, stop: np.ndarray) -> Leve
             _appended(edge, entries, rows[2]),
             _appended(weight, used, more),
         ),
-        _appended(coarse_of, used, rest_of),
+        _appended(coarse_of, used, rest_coarse),
         np.concatenate([first[:last], rest_first + used]),
     )

@@ -17,7 +17,7 @@ from .leaves import Leaf
 
 
 @jit
-def _count_around(label, root, beside, begin):
+def _count_edges(label, root, beside, begin):
     """Count the edges of the roots from both ends, one place later, and add up all counts.
 
     `label` is the number of each node that is in no leaf.
@@ -30,30 +30,30 @@ def _count_around(label, root, beside, begin):
 
 
 @jit
-def _put_around(label, root, beside, begin, near):
+def _scatter_edges(label, root, beside, begin, near):
     """Put the edges of the roots where the neighbours of each node end."""
     free = begin[1:].copy()
     for e in range(root.size):
-        one, other = root[e], label[beside[e]]
-        free[one] -= 1
-        free[other] -= 1
-        near[free[one]], near[free[other]] = other, one
+        u, v = root[e], label[beside[e]]
+        free[u] -= 1
+        free[v] -= 1
+        near[free[u]], near[free[v]] = v, u
 
 
-def _of_roots(
+def _root_graph(
     graph: Graph, others: np.ndarray, root: np.ndarray, beside: np.ndarray, roots: int
 ) -> Graph:
     """The graph of roots and, after them, of other nodes; ``root[e]`` is next to ``beside[e]``."""
     label = np.full(graph.n, -1, np.int32)
     label[others] = np.arange(roots, roots + others.size)
     begin = np.zeros(roots + others.size + 1, np.int64)
-    of = graph.indptr, graph.indices, others, label
+    args = graph.indptr, graph.indices, others, label
     ends = np.append(0, np.cumsum(graph.indptr[others + 1] - graph.indptr[others]))
-    parallel_for(lambda *part: count_inside(*of, begin[roots:], *part), ends)
-    _count_around(label, root, beside, begin)
+    parallel_for(lambda *bounds: count_inside(*args, begin[roots:], *bounds), ends)
+    _count_edges(label, root, beside, begin)
     near = np.empty(int(begin[-1]), np.int32)
-    parallel_for(lambda *part: copy_inside(*of, begin[roots:], near, *part), ends)
-    _put_around(label, root, beside, begin, near)
+    parallel_for(lambda *bounds: copy_inside(*args, begin[roots:], near, *bounds), ends)
+    _scatter_edges(label, root, beside, begin, near)
     return Graph(begin, near, roots + others.size)
 
 
@@ -103,38 +103,38 @@ def graft(
         The tree of the columns, as in `EliminationTree`.
     """
     first = np.cumsum([0] + [leaf.node.size - 1 for leaf in leaves])
-    perm, rank, above, rows = _tree_of_roots(graph, weights, leaves, first, others)
-    ones, own = np.ones(others.size, np.int64), weights[others]
+    perm, rank, above, rows = _root_tree(graph, weights, leaves, first, others)
+    ones, widths = np.ones(others.size, np.int64), weights[others]
     at_node = _places([np.diff(leaf.node) for leaf in leaves] + [ones], perm, rank)
-    at_column = _places([np.diff(leaf.column) for leaf in leaves] + [own], perm, rank)
+    at_column = _places([np.diff(leaf.column) for leaf in leaves] + [widths], perm, rank)
     over = above[rank]
     over = np.where(over < 0, -1, at_column[perm[over]])
     order = np.empty(graph.n, np.int32)
     parent, counts = np.empty((2, weights.sum()), np.int32)
 
     def work(begin: int, end: int) -> None:
-        for leaf, one in zip(leaves[begin:end], first[begin:end], strict=True):
-            mine = slice(one, one + leaf.node.size - 1)
-            _plant(leaf, at_node[mine], at_column[mine], over[mine], order, parent, counts)
+        for leaf, start in zip(leaves[begin:end], first[begin:end], strict=True):
+            trees = slice(start, start + leaf.node.size - 1)
+            _plant(leaf, at_node[trees], at_column[trees], over[trees], order, parent, counts)
 
     parallel_for(work, np.cumsum([0] + [leaf.parent.size for leaf in leaves]))
-    mine = slice(first[-1], None)
-    at = at_node[mine], at_column[mine], over[mine], rows[rank[mine]]
+    tail = slice(first[-1], None)
+    at = at_node[tail], at_column[tail], over[tail], rows[rank[tail]]
     _plant_others(others, weights, *at, order, parent, counts)
     return order, parent, counts
 
 
-def _tree_of_roots(
+def _root_tree(
     graph: Graph, weights: np.ndarray, leaves: list[Leaf], first: np.ndarray, others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The tree of all roots and, after them, the other nodes, as of `postordered_tree`."""
     roots, none = int(first[-1]), others[:0]
-    own = zip(leaves, first[:-1], strict=True)
-    root = np.concatenate([none, *(leaf.root + np.int32(at) for leaf, at in own)])
+    leaf_offsets = zip(leaves, first[:-1], strict=True)
+    root = np.concatenate([none, *(leaf.root + np.int32(at) for leaf, at in leaf_offsets)])
     beside = np.concatenate([none, *(leaf.beside for leaf in leaves)])
     size = np.concatenate([np.ones(roots, np.int32), weights[others]])
     nodes = np.arange(size.size, dtype=np.int32)
-    return postordered_tree(_of_roots(graph, others, root, beside, roots), nodes, size)
+    return postordered_tree(_root_graph(graph, others, root, beside, roots), nodes, size)
 
 
 def _places(sizes: list[np.ndarray], perm: np.ndarray, rank: np.ndarray) -> np.ndarray:

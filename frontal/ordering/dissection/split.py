@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...compile.jit import allocating, inner, jit
-from .bisect import KEPT, bisect
+from .bisect import MIN_LEVEL_NODES, bisect
 from .graph import SEPARATOR, Levels, Weighted, scrambled
 
 LEAF = 300  # nodes of a part that is dissected no further
@@ -13,7 +13,7 @@ LARGEST_LEAF = 5_000  # of large graphs, whose top separators decide
 LEAVES = 100  # of a graph, where there may be so many or more
 
 
-def leaf_of(n: int) -> int:
+def leaf_size(n: int) -> int:
     """Nodes of a part that is dissected no further, of a graph of n nodes."""
     return min(max(LEAF, n // LEAVES), LARGEST_LEAF)
 
@@ -50,18 +50,18 @@ def number_side(levels, where, side):
     for v in range(where.size):
         if where[v] == side:
             inside[v] = levels.graph.weight[v]
-    kept = 0
+    level_count = 0
     for k in range(all_levels):
         count = _number_level(levels, k, inside, label, weight, first[k])
-        if k > 0 and count - first[k] <= KEPT:
+        if k > 0 and count - first[k] <= MIN_LEVEL_NODES:
             label[levels.first[k] :] = -1
             break
-        kept = k + 1
-        first[kept] = count
-        if kept < all_levels:
-            for v in range(levels.first[k], levels.first[kept]):
-                inside[levels.first[kept] + levels.coarse_of[v]] += inside[v]
-    return label, weight[: first[kept]].copy(), first[: kept + 1].copy()
+        level_count = k + 1
+        first[level_count] = count
+        if level_count < all_levels:
+            for v in range(levels.first[k], levels.first[level_count]):
+                inside[levels.first[level_count] + levels.coarse_of[v]] += inside[v]
+    return label, weight[: first[level_count]].copy(), first[: level_count + 1].copy()
 
 
 @inner
@@ -87,13 +87,13 @@ def _cut_out_rows(levels, k, label, from_, to, begin, near, edge, coarse_of, cou
 @jit
 def cut_out(levels, label, from_, to):
     """The rows of nodes in a range that have a label: begin, near, edge, and their coarse nodes."""
-    room = count = 0
+    capacity = count = 0
     for v in range(from_, to):
         if label[v] >= 0:
-            room += levels.graph.begin[v + 1] - levels.graph.begin[v]
+            capacity += levels.graph.begin[v + 1] - levels.graph.begin[v]
             count += 1
     begin = np.empty(count + 1, np.int64)
-    near, edge = np.empty(room, np.int32), np.empty(room, np.int32)
+    near, edge = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
     coarse_of = np.empty(count, np.int32)
     begin[0] = done = q = 0
     for k in range(levels.first.size - 1):
@@ -122,9 +122,9 @@ def split(levels, names, leaf, seed, stop):
     once ``stop[0]`` is nonzero. A side of at most `leaf` nodes has no levels.
     """
     where = bisect(levels, seed, stop)
-    zero, zero_names = _side(levels, names, leaf, where, 0)
-    one, one_names = _side(levels, names, leaf, where, 1)
-    return zero, zero_names, one, one_names, names[where == SEPARATOR]
+    levels0, names0 = _side(levels, names, leaf, where, 0)
+    levels1, names1 = _side(levels, names, leaf, where, 1)
+    return levels0, names0, levels1, names1, names[where == SEPARATOR]
 
 
 @jit
@@ -135,16 +135,18 @@ def dissect_to_leaves(levels, names, leaf, seed, stop):
     early where ``stop[0]`` becomes nonzero.
     """
     class_of = np.zeros(names.size, np.int32)
-    parts = [(levels, np.arange(names.size).astype(np.int32), seed)]
+    stack = [(levels, np.arange(names.size).astype(np.int32), seed)]
     count = np.int32(0)
-    while len(parts) > 0 and stop[0] == 0:  # from the last class to the first
-        part, members, own = parts.pop()
+    while len(stack) > 0 and stop[0] == 0:  # from the last class to the first
+        subgraph, members, subgraph_seed = stack.pop()
         last = members
         if members.size > leaf:
-            zero, zero_members, one, one_members, separator = split(part, members, leaf, own, stop)
-            if max(zero_members.size, one_members.size) < members.size:
-                parts.append((zero, zero_members, scrambled(own, 0)))
-                parts.append((one, one_members, scrambled(own, 1)))
+            levels0, members0, levels1, members1, separator = split(
+                subgraph, members, leaf, subgraph_seed, stop
+            )
+            if max(members0.size, members1.size) < members.size:
+                stack.append((levels0, members0, scrambled(subgraph_seed, 0)))
+                stack.append((levels1, members1, scrambled(subgraph_seed, 1)))
                 last = separator
         for v in last:
             class_of[v] = count

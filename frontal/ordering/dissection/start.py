@@ -58,8 +58,8 @@ def _cut_gains(graph, where, gain):
     for v in range(where.size):
         gain[v] = 0
         for p in range(graph.begin[v], graph.begin[v + 1]):
-            other = where[graph.near[p]] != where[v]
-            gain[v] += graph.edge[p] if other else -graph.edge[p]
+            is_cut = where[graph.near[p]] != where[v]
+            gain[v] += graph.edge[p] if is_cut else -graph.edge[p]
 
 
 @inner
@@ -73,20 +73,20 @@ def _flip(graph, where, gain, v):
 
 
 @inner
-def _best_flip(graph, where, gain, fixed, weight, total, most):
+def _best_flip(graph, where, gain, fixed, weight, total, max_weight):
     """The node whose change of sides makes the lightest cut and no side too heavy; -1: none."""
-    best, most_gain = -1, np.iinfo(np.int64).min
+    best, best_gain = -1, np.iinfo(np.int64).min
     for v in range(where.size):
-        if gain[v] <= most_gain or fixed[v]:
+        if gain[v] <= best_gain or fixed[v]:
             continue
         to = total - weight if where[v] == 0 else weight
-        if to + graph.weight[v] <= most:
-            best, most_gain = v, gain[v]
+        if to + graph.weight[v] <= max_weight:
+            best, best_gain = v, gain[v]
     return best
 
 
 @allocating
-def _refine_cut(graph, where, weight, total, most):
+def _refine_cut(graph, where, weight, total, max_weight):
     """Fiduccia and Mattheyses on the edge cut; `weight` is that of side 0."""
     n = where.size
     gain = np.empty(n, np.int64)
@@ -96,7 +96,7 @@ def _refine_cut(graph, where, weight, total, most):
         fixed = np.zeros(n, np.bool_)
         moves = best_moves = saved = best_saved = 0
         while moves - best_moves < CUT_PATIENCE:
-            v = _best_flip(graph, where, gain, fixed, weight, total, most)
+            v = _best_flip(graph, where, gain, fixed, weight, total, max_weight)
             if v < 0:
                 break
             saved += gain[v]
@@ -139,7 +139,7 @@ def _cover(graph, where, weight):
 
 
 @allocating
-def first_separator(graph, total, most, work, seed, best, best_weight):
+def first_separator(graph, total, max_weight, work, seed, best, best_weight):
     """The best of several separators: `best` gets the side of each node.
 
     Returns the share of both sides that one may have. Where all separators are heavy, as in the
@@ -153,14 +153,14 @@ def first_separator(graph, total, most, work, seed, best, best_weight):
     for turn in range(STARTS):
         grown = _grow(graph, total // 2, scrambled(seed, turn), where[turn])
         if n <= MAX_EDGE_CUT_NODES:
-            _refine_cut(graph, where[turn], grown, total, most)
+            _refine_cut(graph, where[turn], grown, total, max_weight)
         _cover(graph, where[turn], weight[turn])
         lightest = min(lightest, weight[turn, SEPARATOR])
     share = FAIR if HEAVY * lightest > total else ALL
     chosen = 0
     for turn in range(1, STARTS):
-        if is_better(weight[turn], weight[chosen], most, share):
+        if is_better(weight[turn], weight[chosen], max_weight, share):
             chosen = turn
     best[:], best_weight[:] = where[chosen], weight[chosen]
-    refine(graph, best, best_weight, work, most, share)
+    refine(graph, best, best_weight, work, max_weight, share)
     return share

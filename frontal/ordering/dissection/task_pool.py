@@ -18,43 +18,43 @@ from ...errors import OrderingTimeout
 from ...machine.thread_group import ThreadGroup, run_with_threads
 from ...machine.threads import BackgroundTask
 
-Part = TypeVar("Part", bound=Any)
-Found = TypeVar("Found")
+Subgraph = TypeVar("Subgraph", bound=Any)
+Result = TypeVar("Result")
 
 
-class _Open(Generic[Part]):
+class _Open(Generic[Subgraph]):
     """Parts that wait, and how many are not done: waiting ones and those at work."""
 
-    def __init__(self, parts: list[Part]) -> None:
+    def __init__(self, subgraphs: list[Subgraph]) -> None:
         self._changed = threading.Condition()
         self._count = itertools.count()
-        self._waiting: list[tuple[int, int, Part]] = []
+        self._waiting: list[tuple[int, int, Subgraph]] = []
         self._open = 0
         self.error: BaseException | None = None
-        self._add(parts)
+        self._add(subgraphs)
 
-    def _add(self, parts: list[Part]) -> None:
-        self._open += len(parts)
-        for part in parts:
-            heapq.heappush(self._waiting, (-part.names.size, next(self._count), part))
+    def _add(self, subgraphs: list[Subgraph]) -> None:
+        self._open += len(subgraphs)
+        for subgraph in subgraphs:
+            heapq.heappush(self._waiting, (-subgraph.names.size, next(self._count), subgraph))
 
-    def take(self) -> Part | None:
+    def take(self) -> Subgraph | None:
         """The largest part that waits; None once there will be none any more."""
         with self._changed:
             while not self._waiting and self._open:
                 self._changed.wait()
             return heapq.heappop(self._waiting)[-1] if self._open else None
 
-    def done(self, parts: list[Part]) -> None:
+    def done(self, subgraphs: list[Subgraph]) -> None:
         """A part is done, which leaves others; who asks next has one of them."""
         with self._changed:
             if self._open:
-                self._add(parts)
+                self._add(subgraphs)
                 self._open -= 1
             if not self._open:
                 self._changed.notify_all()
-            elif len(parts) > 1:
-                self._changed.notify(len(parts) - 1)
+            elif len(subgraphs) > 1:
+                self._changed.notify(len(subgraphs) - 1)
 
     def failed(self, error: BaseException) -> None:
         """Nothing of what waits is worth its time any more."""
@@ -63,7 +63,9 @@ class _Open(Generic[Part]):
             self._changed.notify_all()
 
 
-def work_off(parts: list[Part], work: Callable[[Part], list[Part]], threads: int) -> None:
+def work_off(
+    subgraphs: list[Subgraph], work: Callable[[Subgraph], list[Subgraph]], threads: int
+) -> None:
     """Work off parts, each of which may leave smaller ones, the largest first.
 
     Parameters
@@ -75,12 +77,12 @@ def work_off(parts: list[Part], work: Callable[[Part], list[Part]], threads: int
     threads : int
         How many work, this one included.
     """
-    open_ = _Open(parts)
+    open_ = _Open(subgraphs)
 
     def member() -> None:
         try:
-            while (part := open_.take()) is not None:
-                open_.done(work(part))
+            while (subgraph := open_.take()) is not None:
+                open_.done(work(subgraph))
         except BaseException as error:
             open_.failed(error)
 
@@ -95,12 +97,12 @@ def work_off(parts: list[Part], work: Callable[[Part], list[Part]], threads: int
 
 def _call(method: WeakMethod[Callable[[], None]]) -> None:
     """Call a method of an object that is not kept alive by it."""
-    found = method()
-    if found is not None:
-        found()
+    target = method()
+    if target is not None:
+        target()
 
 
-class TaskPool(ABC, Generic[Found]):
+class TaskPool(ABC, Generic[Result]):
     """An ordering at work; as a context manager, it is ended on leaving.
 
     Parameters
@@ -115,9 +117,9 @@ class TaskPool(ABC, Generic[Found]):
         workers.compile_for("cpu", self.compiled_as)
         self._threads = max(threads, 1)
         self._stop = np.zeros(1, np.int32)  # not zero once nobody waits any more
-        self._found = BackgroundTask(self._order, stop=partial(_call, WeakMethod(self.cancel)))
+        self._task = BackgroundTask(self._order, stop=partial(_call, WeakMethod(self.cancel)))
 
-    def result(self, timeout: float | None = None) -> Found:
+    def result(self, timeout: float | None = None) -> Result:
         """Wait for the order: (n,) int32 array ``perm``, the node eliminated k-th.
 
         Raises
@@ -126,7 +128,7 @@ class TaskPool(ABC, Generic[Found]):
             If it is not there after `timeout` seconds.
         """
         try:
-            return self._found.result(None if timeout == np.inf else timeout)
+            return self._task.result(None if timeout == np.inf else timeout)
         except TimeoutError as error:
             raise OrderingTimeout(
                 f"nested dissection was not done in time ({timeout:.3g} s were left). Likely "
@@ -141,11 +143,11 @@ class TaskPool(ABC, Generic[Found]):
         self._stop[0] = 1
 
     @abstractmethod
-    def _order(self) -> Found:
+    def _order(self) -> Result:
         """What is waited for."""
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         if kind is None or issubclass(kind, OrderingTimeout):
             self.cancel()
         else:  # such as Ctrl-C: the caller may change the arrays that it gave
-            self._found.end()
+            self._task.end()

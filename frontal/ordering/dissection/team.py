@@ -43,10 +43,10 @@ class Team:
         """As `split.split`."""
         where = bisect(levels, seed, self._stop)
         sides = _each(number_side, [(levels, where, side) for side in (0, 1)])
-        (zero, zero_names), (one, one_names) = (
+        (levels0, names0), (levels1, names1) = (
             self._side(levels, names, where, side, *numbered) for side, numbered in enumerate(sides)
         )
-        return zero, zero_names, one, one_names, names[where == SEPARATOR]
+        return levels0, names0, levels1, names1, names[where == SEPARATOR]
 
     def _side(
         self,
@@ -58,8 +58,8 @@ class Team:
         weight: np.ndarray,
         first: np.ndarray,
     ) -> tuple[Levels, np.ndarray]:
-        found = _each(cut_out, [(levels, label, *r) for r in self._ranges(levels.graph)])
-        begin, near, edge, coarse_of = self._joined(found)
+        rows = _each(cut_out, [(levels, label, *r) for r in self._ranges(levels.graph)])
+        begin, near, edge, coarse_of = self._joined(rows)
         return Levels(Weighted(begin, near, edge, weight), coarse_of, first), names[where == side]
 
     def _joined(self, rows: Sequence[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
@@ -68,16 +68,19 @@ class Team:
         entries = np.cumsum([0, *(one[1].size for one in rows)])
         begin = np.empty(nodes[-1] + 1, np.int64)
         near, edge = (np.empty(entries[-1], np.int32) for _ in range(2))
-        of_node = np.empty(nodes[-1], np.int32)
+        node_data = np.empty(nodes[-1], np.int32)
 
-        def put(k: int) -> None:
-            there, entry = slice(nodes[k], nodes[k + 1]), slice(entries[k], entries[k + 1])
-            np.add(rows[k][0][:-1], entries[k], out=begin[there])
-            near[entry], edge[entry], of_node[there] = rows[k][1:]
+        def copy_rows(k: int) -> None:
+            node_slice, entry_slice = (
+                slice(nodes[k], nodes[k + 1]),
+                slice(entries[k], entries[k + 1]),
+            )
+            np.add(rows[k][0][:-1], entries[k], out=begin[node_slice])
+            near[entry_slice], edge[entry_slice], node_data[node_slice] = rows[k][1:]
 
-        _each(put, [(k,) for k in range(len(rows))])
+        _each(copy_rows, [(k,) for k in range(len(rows))])
         begin[-1] = entries[-1]
-        return begin, near, edge, of_node
+        return begin, near, edge, node_data
 
     def _ranges(self, graph: Weighted) -> list[tuple[int, int]]:
         count = max(1, min(self._size, graph.near.size // RANGE))

@@ -11,7 +11,7 @@ import pytest
 from frontal.gpu.dense import batched, batched_lstsq, batched_solve, batched_svd, call_cache
 from frontal.gpu.dense.batched_products import gemm
 from frontal.gpu.dense.lists import Batch
-from frontal.gpu.runtime.launch_plan import apart
+from frontal.gpu.runtime.launch_plan import disjoint
 
 from ...emulation.borders import DTYPES
 from .batched_tools import Gpu, numbers
@@ -19,7 +19,7 @@ from .batched_tools import Gpu, numbers
 
 @pytest.fixture
 def gpu(device, monkeypatch):
-    monkeypatch.setattr(call_cache, "_known", {})
+    monkeypatch.setattr(call_cache, "_plans", {})
     return Gpu(device, monkeypatch)
 
 
@@ -43,8 +43,8 @@ def test_devices_without_a_hash_are_known_again(gpu):
         held = stack(5, np.float64, 0).view(Elsewhere)
     for _ in range(2):
         batched.cholesky(held, check=False)
-    (found,) = call_cache._known.values()
-    assert isinstance(found, call_cache._Call)
+    (found,) = call_cache._plans.values()
+    assert isinstance(found, call_cache._CachedCall)
 
 
 def calls(gpu, n, dtype, seed):
@@ -90,13 +90,13 @@ CASES = [*((5, dtype) for dtype in DTYPES), (70, "f8")]
 def test_the_same_to_the_bit(gpu, n, dtype, monkeypatch):
     wanted, found = [], []
     for seed in (10, 20, 30):
-        monkeypatch.setattr(call_cache, "_known", {})  # each call is the first
+        monkeypatch.setattr(call_cache, "_plans", {})  # each call is the first
         wanted.append({k: gpu.get(call()) for k, call in calls(gpu, n, dtype, seed).items()})
     known: dict = {}
     for seed in (1, 10, 20, 30):
-        monkeypatch.setattr(call_cache, "_known", known)
+        monkeypatch.setattr(call_cache, "_plans", known)
         found.append({k: call() for k, call in calls(gpu, n, dtype, seed).items()})
-    assert {type(x) for x in known.values()} == {call_cache._Call}
+    assert {type(x) for x in known.values()} == {call_cache._CachedCall}
     for x, y in zip(found[1:], wanted, strict=True):  # all at the end: no call writes to another's
         for name, results in x.items():
             for result, one in zip(gpu.get(results), y[name], strict=True):
@@ -131,7 +131,7 @@ def test_what_is_overwritten_is_given_back_and_shares_no_memory(gpu):
             assert found.shape == x.shape
             wanted = np.linalg.solve(a, right if right.ndim == 3 else right[..., None])
             np.testing.assert_allclose(gpu.get(x), wanted.reshape(right.shape))
-    assert {type(x) for x in call_cache._known.values()} == {call_cache._Call}
+    assert {type(x) for x in call_cache._plans.values()} == {call_cache._CachedCall}
     with pytest.raises(ValueError, match="shares memory with a"):
         batched.solve_triangular(held[0], held[0], lower=True, overwrite_b=True)
 
@@ -158,8 +158,8 @@ def test_an_array_given_twice_is_noted_and_told_from_two(gpu, kind):
                 np.testing.assert_allclose(gpu.get(found), wanted, rtol=1e-13)
             for found in batched_solve.solve(x, x) if y is x else ():
                 np.testing.assert_allclose(gpu.get(found), np.eye(6), atol=1e-12)
-    assert {type(x) for x in call_cache._known.values()} == {call_cache._Call}
-    assert len(call_cache._known) == 3
+    assert {type(x) for x in call_cache._plans.values()} == {call_cache._CachedCall}
+    assert len(call_cache._plans) == 3
 
 
 def test_refusals_are_the_same_the_third_time(gpu):
@@ -185,7 +185,7 @@ def test_what_cannot_be_noted_is_done_all_the_same(gpu):
         a = np.full((2, 2, 2), float(k))
         (found,) = call_cache.cached_call(work, "a", (gpu.put(a),), ())
         np.testing.assert_array_equal(gpu.get(found), a)
-    assert list(call_cache._known.values()) == [False]
+    assert list(call_cache._plans.values()) == [False]
 
 
 def test_few_shapes_are_known_at_once(gpu, monkeypatch):
@@ -193,7 +193,7 @@ def test_few_shapes_are_known_at_once(gpu, monkeypatch):
     for n in range(1, 6):
         for _ in range(3):
             batched.inv(gpu.put(np.eye(n)[None]))
-    assert [key[4][0] for key in call_cache._known] == [(1, n, n) for n in (3, 4, 5)]
+    assert [key[4][0] for key in call_cache._plans] == [(1, n, n) for n in (3, 4, 5)]
 
 
 def test_threads_do_not_meet(gpu):
@@ -226,7 +226,7 @@ def test_work_of_a_library_is_noted(gpu):
     for k in range(4):
         (found,) = call_cache.cached_call(work, "a", (gpu.put(np.full((2, 2, 2), float(k))),), ())
         kept.append(found)
-    assert isinstance(next(iter(call_cache._known.values())), call_cache._Call)
+    assert isinstance(next(iter(call_cache._plans.values())), call_cache._CachedCall)
     for k, found in enumerate(kept):
         np.testing.assert_array_equal(gpu.get(found), np.full((2, 2, 2), float(k)))
 
@@ -237,7 +237,7 @@ def test_arrays_that_begin_behind_others_are_not_apart():
     turned, low, high = whole[5:1:-1], whole[:3], whole[6:]
 
     def are_apart(*arrays):
-        return apart([x.__array_interface__["data"][0] for x in arrays], arrays)
+        return disjoint([x.__array_interface__["data"][0] for x in arrays], arrays)
 
     assert are_apart(turned, high)
     assert are_apart(low, high)
@@ -254,4 +254,4 @@ def test_uploaded_addresses_make_no_record(gpu):
 
     for k in range(4):
         call_cache.cached_call(work, "a", (gpu.put(np.full((2, 2, 2), float(k))),), ())
-    assert list(call_cache._known.values()) == [False]
+    assert list(call_cache._plans.values()) == [False]

@@ -63,7 +63,7 @@ def test_cholesky_of_every_kernel_elsewhere(device, variant, turned, uplo):
     given = [x + (y if uplo == "L" else y.T) for x, y in zip(a, wrong, strict=True)]
     held = [device.upload(x if turned else x.T).T for x in given]
     out = [device.upload(np.full(x.shape, np.nan, x.dtype)).T for x in a]
-    batches = [Batch.given("a", x, device).described(device) for x in (held, out)]
+    batches = [Batch.from_list("a", x, device).described(device) for x in (held, out)]
     info = device.upload(np.full(len(a), -1, np.int32))
     potrf.potrf(batches[0], info, uplo, variant, batches[1], turned)
     assert not device.download(info).any()

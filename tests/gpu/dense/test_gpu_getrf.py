@@ -332,8 +332,10 @@ def test_choices():
 
 
 def test_no_matrices(device):
-    a = MatrixBatch.of(device, device.upload(np.zeros((0, 5, 5))).swapaxes(-1, -2))
-    pivots = MatrixBatch.of(device, device.upload(np.zeros((0, 1, 5), np.int32)).swapaxes(-1, -2))
+    a = MatrixBatch.from_array(device, device.upload(np.zeros((0, 5, 5))).swapaxes(-1, -2))
+    pivots = MatrixBatch.from_array(
+        device, device.upload(np.zeros((0, 1, 5), np.int32)).swapaxes(-1, -2)
+    )
     info = device.upload(np.zeros(0, np.int32))
     lu.getrf(a, pivots, info)
     lu.inverse(a, info)

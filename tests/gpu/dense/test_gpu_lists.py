@@ -31,7 +31,7 @@ SIZES = {
 
 @pytest.fixture
 def gpu(device, monkeypatch):
-    monkeypatch.setattr(call_cache, "_known", {})
+    monkeypatch.setattr(call_cache, "_plans", {})
     return Gpu(device, monkeypatch)
 
 
@@ -101,12 +101,12 @@ def test_a_batch_gives_what_each_gives_alone(gpu, sizes, dtype, order):
     for round_, seed in enumerate((10, 20, 30)):
         host = inputs(SIZES[sizes], dtype, seed)
         given = put(gpu, host, order)
-        kept, call_cache._known = call_cache._known, {}
+        kept, call_cache._plans = call_cache._plans, {}
         wanted = {}
         for name, call in calls(given).items():
-            call_cache._known = {}  # each call is the first
+            call_cache._plans = {}  # each call is the first
             wanted[name] = call()
-        call_cache._known = kept
+        call_cache._plans = kept
         for kind in (list, Batch):
             for name, call in calls([kind(x) for x in given]).items():
                 for found, x in zip(call(), wanted[name], strict=True):
@@ -120,9 +120,9 @@ def test_a_batch_gives_what_each_gives_alone(gpu, sizes, dtype, order):
         for xs, ys in zip(host, given, strict=True):
             for x, y in zip(xs, ys, strict=True):
                 np.testing.assert_array_equal(x, gpu.get(y))
-    noted = [x for x in call_cache._known.values() if x is not True]
+    noted = [x for x in call_cache._plans.values() if x is not True]
     assert len(noted) > 10
-    assert {type(x) for x in noted} == {call_cache._Call}
+    assert {type(x) for x in noted} == {call_cache._CachedCall}
 
 
 def test_no_function_of_python_is_called_for_each_matrix(gpu):

@@ -232,7 +232,7 @@ def test_bidiagonalization_by_panels(gpu, dtype, once, monkeypatch):
     ):
         given = gpu.put(a)
         if isinstance(given, list):
-            given = Listed.given("a", given, gpu.device)
+            given = Listed.from_list("a", given, gpu.device)
         held = argument("a", given, gpu.device, write=True)
         found = gebrd(held.batch, panels=True)
         out = []

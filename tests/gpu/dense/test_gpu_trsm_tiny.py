@@ -8,7 +8,7 @@ import scipy.linalg
 
 from frontal.gpu.dense import blas3, launch
 from frontal.gpu.dense.lists import Batch as Listed
-from frontal.gpu.dense.operands import Given, MatrixBatch
+from frontal.gpu.dense.operands import MatrixBatch, SourceBatch
 
 from ...emulation.borders import DTYPES, WRAPPERS, random
 from .test_gpu_blas3 import ABOUTS, check_trsm, close, shapes, triangle
@@ -42,16 +42,16 @@ def test_b_stays_where_it_is_elsewhere(device, wrapper, turned, side):
     def batch(arrays):
         columns = [device.upload(x.T) for x in arrays]
         if wrapper == "vbatched":
-            return Listed.given("a", [x.T for x in columns], device).described(device), columns
+            return Listed.from_list("a", [x.T for x in columns], device).described(device), columns
         stack = device.upload(np.stack([x.T for x in arrays])).swapaxes(-1, -2)
-        return MatrixBatch.of(device, stack[0] if wrapper == "native" else stack), stack
+        return MatrixBatch.from_array(device, stack[0] if wrapper == "native" else stack), stack
 
     held, out = (
         batch([x.T for x in b] if turned else b),
         batch([np.full_like(x, np.nan) for x in b]),
     )
     triangles = batch(a)[0]
-    blas3.trsm(side, "L", "C", "N", 1, triangles, out[0], given=Given(held[0], turned))
+    blas3.trsm(side, "L", "C", "N", 1, triangles, out[0], source=SourceBatch(held[0], turned))
     for x, y, z in zip(a, b, out[1], strict=True):
         found = device.download(z).T if wrapper == "vbatched" else device.download(z)
         adjoint = x.conj().T
@@ -64,10 +64,10 @@ def test_b_stays_where_it_is_elsewhere(device, wrapper, turned, side):
 
 def test_a_zero_on_the_diagonal_is_infinite(device):
     a, b = (
-        MatrixBatch.of(device, device.xp.zeros((1, 1), order="F")),
+        MatrixBatch.from_array(device, device.xp.zeros((1, 1), order="F")),
         device.xp.ones((1, 1), order="F"),
     )
-    blas3.trsm("L", "L", "N", "N", 1.0, a, MatrixBatch.of(device, b))
+    blas3.trsm("L", "L", "N", "N", 1.0, a, MatrixBatch.from_array(device, b))
     assert np.isinf(device.download(b)).all()
 
 
@@ -81,8 +81,8 @@ def test_agrees_with_the_triangles_of_scipy(device):
         "T",
         "N",
         1.0,
-        MatrixBatch.of(device, device.upload(a.T).T),
-        MatrixBatch.of(device, right),
+        MatrixBatch.from_array(device, device.upload(a.T).T),
+        MatrixBatch.from_array(device, right),
     )
     wanted = scipy.linalg.solve_triangular(a, b, trans=1)
     np.testing.assert_allclose(device.download(right), wanted, rtol=1e-9)

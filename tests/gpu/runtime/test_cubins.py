@@ -26,7 +26,7 @@ def test_code_is_kept(path):
     assert other.get(KEYS[0], never) == b"first"
     other.get(KEYS[2], lambda: b"third")  # by a process that has looked before
     assert [Cubins(path).get(key, never) for key in KEYS[:3]] == [b"first", b"second", b"third"]
-    assert here.get(KEYS[0], lambda: b"of another driver", anew=True) == b"of another driver"
+    assert here.get(KEYS[0], lambda: b"of another driver", recompile=True) == b"of another driver"
     assert Cubins(path).get(KEYS[0], never) == b"of another driver"
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 

@@ -92,7 +92,7 @@ def test_slow_double_precision_leaves_the_cpu(monkeypatch, name):
     assert speed.single == pytest.approx(single * 1e12, rel=0.02)
     assert speed.double == pytest.approx(double * 1e12, rel=0.02)
     monkeypatch.delenv("FRONTAL_BACKEND", raising=False)
-    monkeypatch.setattr(choose, "_gpu_found", lambda: True)
+    monkeypatch.setattr(choose, "_has_gpu", lambda: True)
     monkeypatch.setattr(choose, "_speed", lambda: speed)
     for cores, slow in ((1, False), (12, double < 0.48), (1000, name not in ("H200", "A100"))):
         monkeypatch.setattr(choose, "thread_count", lambda cores=cores: cores)
@@ -111,7 +111,7 @@ def test_a_speed_that_is_not_told(monkeypatch):
 
 def test_a_module_that_another_thread_imports_tells_of_no_gpu(monkeypatch):
     monkeypatch.setitem(sys.modules, "frontal.gpu.runtime.device", types.ModuleType("device"))
-    assert not choose._at_work()
+    assert not choose._gpu_in_use()
     assert choose.lookahead("auto", np.dtype("f8")) is None
 
 

@@ -95,7 +95,7 @@ def test_what_reads_numbers_of_any_size_keeps_subnormal_ones(name, flushes):
 
 def test_one_matrix():
     a = np.empty((5, 3), order="F")
-    batch = MatrixBatch.of(HostDevice(), a)
+    batch = MatrixBatch.from_array(HostDevice(), a)
     assert batch.wrapper == "native"
     assert batch.locator.item() == (a.ctypes.data, 5, 3, 5)
     assert (batch.count, batch.max_m, batch.max_n) == (1, 5, 3)
@@ -103,14 +103,14 @@ def test_one_matrix():
 
 def test_one_size():
     a = np.empty((4, 8, 8)).transpose(0, 2, 1)[:, :5, :3]
-    batch = MatrixBatch.of(HostDevice(), a)
+    batch = MatrixBatch.from_array(HostDevice(), a)
     assert batch.wrapper == "batched"
     assert batch.locator.item() == (a.ctypes.data, 0, 64, 5, 3, 8)
 
 
 def test_many_sizes():
     arrays = [np.empty((n, n), order="F") for n in (3, 0, 5)]
-    batch = Listed.given("a", arrays, HostDevice()).described(HostDevice())
+    batch = Listed.from_list("a", arrays, HostDevice()).described(HostDevice())
     assert batch.wrapper == "vbatched"
     pointers, table = batch.keep[:2]
     assert pointers.tolist() == [a.ctypes.data for a in arrays]
@@ -119,7 +119,7 @@ def test_many_sizes():
 
 
 def test_no_matrices():
-    batch = Listed.given("a", [], HostDevice()).described(HostDevice())
+    batch = Listed.from_list("a", [], HostDevice()).described(HostDevice())
     assert (batch.count, batch.max_n) == (0, 0)
 
 

@@ -22,7 +22,7 @@ def numeric(factor):
 
 
 def made(factor, trans="N"):
-    return numeric(factor).storage.at_once.get(trans)
+    return numeric(factor).storage.vector_solvers.get(trans)
 
 
 def prepared(a, **options):
@@ -170,7 +170,7 @@ def test_a_capture_is_left_to_the_general_way(device, monkeypatch):
     run = made(factor)._runs[KNOWN].replayed
     runs = run.runs
     monkeypatch.setattr(device, "is_capturing", True, raising=False)
-    assert numeric(factor).at_once(put(device, b), "N", False) is None
+    assert numeric(factor).solve_fast(put(device, b), "N", False) is None
     assert run.runs == runs
 
 

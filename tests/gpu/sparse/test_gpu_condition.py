@@ -24,13 +24,13 @@ def chosen(device, monkeypatch):
 @pytest.fixture
 def only_there(monkeypatch):
     """The host estimates nothing."""
-    monkeypatch.setattr(condition, "_scaled", None)
+    monkeypatch.setattr(condition, "_scaled_estimate", None)
 
 
 def on_host(solution):
     """The estimate that the host would have made."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(condition, "_as_it_is", lambda *_: None)
+        patch.setattr(condition, "_unscaled_estimate", lambda *_: None)
         return condition.solution_condition(solution)
 
 
@@ -51,7 +51,7 @@ def test_estimates_are_those_of_the_host(device, kind, dtype):
         errors = replace(errors, residual=1e-3 * errors.norm * errors.solution)
         of = condition.Solution(factor, trans, X, B, errors)
         wanted = on_host(of).condition
-        found = condition._as_it_is(of, 0.0)
+        found = condition._unscaled_estimate(of, 0.0)
         assert found is not None
         assert found[0] == pytest.approx(wanted, rel=1e4 * eps(dtype))
 

@@ -47,7 +47,9 @@ def random_matrix(method, dtype, spread, seed=0):
 
 
 def entries_of(device, a, method):
-    analysis = Analyzed.of(canonical(a, kind="general"), method, SymbolicOptions("natural"))
+    analysis = Analyzed.from_matrix(
+        canonical(a, kind="general"), method, SymbolicOptions("natural")
+    )
     return PatternEntries(analysis.symbolic, DevicePattern(device, analysis.plan, method))
 
 

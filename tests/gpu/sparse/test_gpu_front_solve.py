@@ -87,7 +87,7 @@ def storage_of(pattern, cpu):
         panel = cpu.panels[first : first + k * (k + m)].reshape(k, k + m).T
         if symmetric:
             panels[at : at + k * ld].reshape(k, ld).T[:m] = panel[k:]
-            own, end = at + int(layout.own[s]), at + int(layout.size[s])
+            own, end = at + int(layout.l11_offset[s]), at + int(layout.size[s])
             put_tile_rows(panels[own:end], panel[:k], int(layout.last_ld[s]))
         else:
             target = panels[at : at + k * ld].reshape(k, ld).T
@@ -150,7 +150,7 @@ def size(request, monkeypatch):
     """Small fronts by warps, or all of them by tiles."""
     if request.param == "tiles":
         monkeypatch.setattr(solves, "_SMALL_ENTRIES", 0)
-        monkeypatch.setattr(solves, "_PART", 1)
+        monkeypatch.setattr(solves, "_MAX_SUMMED_TILES", 1)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -173,7 +173,7 @@ def test_solutions_are_those_of_the_cpu(device, size, name, kind, dtype):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fronts_of_many_tiles(device, monkeypatch, kind):
-    monkeypatch.setattr(solves, "_PART", 1)
+    monkeypatch.setattr(solves, "_MAX_SUMMED_TILES", 1)
     a = problems.poisson3d(15)
     if kind == "general":
         size = np.random.default_rng(7).uniform(0.5, 1.0, a.nnz)
@@ -273,7 +273,7 @@ def test_nothing_to_solve(device):
 @pytest.mark.parametrize("small", [True, False])
 @pytest.mark.parametrize("name", MATRICES)
 def test_tasks_wait_for_earlier_ones_alone(device, monkeypatch, name, small):
-    monkeypatch.setattr(solves, "_PART", 1)
+    monkeypatch.setattr(solves, "_MAX_SUMMED_TILES", 1)
     if not small:
         monkeypatch.setattr(solves, "_SMALL_ENTRIES", 0)
     plan = frontal.analyze(MATRICES[name](), kind="spd").plan

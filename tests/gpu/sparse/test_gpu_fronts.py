@@ -112,7 +112,7 @@ def bordered(dtype, kind):
 @pytest.mark.parametrize(("kind", "few"), [("spd", 512), ("spd", 0), ("general", 0)])
 def test_fronts_of_several_tiles(device, monkeypatch, kind, few, large, dtype):
     """In both orders of tasks; with last diagonal tiles that others follow, and without."""
-    monkeypatch.setattr(front_tasks, "_LARGE", large)
+    monkeypatch.setattr(front_tasks, "_MIN_LARGE_TILES", large)
     monkeypatch.setattr(schedules, "_MAX_FOLLOWED_FRONTS", few)
     a = bordered(dtype, kind)
     analysis, cpu, gpu = factors(device, a, kind, 1e-8, 0, "natural")
@@ -150,7 +150,7 @@ def needed(i, j, part, pivots, symmetric):
 def test_tasks_come_after_what_they_need(device, monkeypatch, large, method):
     """Blocks take tasks in order, so that nothing can lock however few blocks there are."""
     kind = "spd" if method.one_triangle else "general"
-    monkeypatch.setattr(front_tasks, "_LARGE", large)
+    monkeypatch.setattr(front_tasks, "_MIN_LARGE_TILES", large)
     for a, ordering in ((bordered("f8", kind), "natural"), (problems.poisson3d(14), "metis")):
         plan = frontal.analyze(a, kind=kind, ordering=ordering).plan
         pattern = DevicePattern(device, plan, method, 0, 1)

@@ -104,7 +104,7 @@ def run(device, name, kind, anew=False, least=False):
             told.append(np.array(failure.position))
             continue
         told += [factor.to_host().panels, factor.pivots, np.array(factor.perturbed)]
-        told += [factor.subdiagonal(), factor.failed]
+        told += [factor.subdiagonal(), factor.unstable_pivots]
         for transposed in (False, kind == "general"):
             x = rng.standard_normal((int(plan.start[-1]), 2))
             if anew:
@@ -179,5 +179,5 @@ def test_segments(device, monkeypatch):
 def test_fronts_of_several_tiles(device, monkeypatch, schedule, kind, few):
     """With last diagonal tiles that others follow, and without."""
     monkeypatch.setattr(schedules, "_MAX_FOLLOWED_FRONTS", few)
-    monkeypatch.setattr(solves, "_PART", 1)
+    monkeypatch.setattr(solves, "_MAX_SUMMED_TILES", 1)
     check(device, "tiles", kind, schedule, few)

@@ -41,7 +41,7 @@ def made(monkeypatch):
         monkeypatch.setattr(module, name, lambda *a, **k: (names.append(name), make(*a, **k))[1])
 
     counted(panels, "make_schedule")
-    counted(panels.DeviceLayout, "of")
+    counted(panels.DeviceLayout, "from_fronts")
     for name in ("tile_tasks", "small_tasks", "solve_tasks"):
         counted(pattern, name)
     return names
@@ -61,7 +61,7 @@ def test_all_is_made_once_and_nothing_taken(current, made, kind):
     assert not made
     analysis = frontal.analyze(a, kind=kind, backend="gpu")
     begun = finished(analysis)
-    assert sorted(made) == ["make_schedule", "of", "solve_tasks", "tile_tasks"]
+    assert sorted(made) == ["from_fronts", "make_schedule", "solve_tasks", "tile_tasks"]
     assert not current[0].count.most
     factor = analysis.factorize(a)
     assert analysis.engine is begun

@@ -155,9 +155,9 @@ def test_right_hand_sides_lie_where_solutions_come(device, kind, monkeypatch):
     solver = numeric(factor).storage.solver_of(numeric(factor).pattern)
     for columns in (16, 11, 1, 16, 8, 3, 12):
         b = put(device, np.asfortranarray(rng.standard_normal((144, columns))))
-        monkeypatch.setattr(messages, "_LENT", 1 << 30)
+        monkeypatch.setattr(messages, "_MIN_LENT_BYTES", 1 << 30)
         wanted = device.download(beside.solve(b))
-        monkeypatch.setattr(messages, "_LENT", 0)
+        monkeypatch.setattr(messages, "_MIN_LENT_BYTES", 0)
         for refine in (None, 0, 0):
             found = factor.solve(b, refine=refine)
             np.testing.assert_array_equal(device.download(found), wanted)
@@ -171,7 +171,7 @@ def test_right_hand_sides_lie_where_solutions_come(device, kind, monkeypatch):
 
 def test_vectors_of_narrow_solves_lie_behind_their_messages(device, monkeypatch):
     """Where wider ones, whose vectors are lent, send messages: they find none there."""
-    monkeypatch.setattr(messages, "_LENT", 0)
+    monkeypatch.setattr(messages, "_MIN_LENT_BYTES", 0)
     factor = frontal.factorize(problems.poisson3d(8), backend="gpu")
     b = put(device, np.asfortranarray(np.random.default_rng(2).standard_normal((512, 16))))
     wanted = device.download(factor.solve(b, refine=0))
@@ -211,7 +211,7 @@ def counted(kind, dtype, n, rhs, lent=1 << 23):
     """Bytes that a factor and its solves take at most on a device, and what was told before."""
     device = CountingDevice(H200)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(messages, "_LENT", lent)
+        patch.setattr(messages, "_MIN_LENT_BYTES", lent)
         patch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
         patch.setattr(panels, "_SLACK", NO_SLACK)  # of a large matrix
         a = MATRICES[kind](n).astype(dtype)
@@ -267,7 +267,7 @@ def test_lists_lie_in_one_piece(device, kind, monkeypatch):
     factor = frontal.factorize(a, kind=kind, backend="gpu")
     np.testing.assert_array_equal(factor.solve(b), apart)
     of, f8 = numeric(factor).pattern, np.dtype("f8")
-    rest = of.piece._rest
+    rest = of.piece._free
     assert rest.nbytes < 512 * 32 < index_bytes(of)
     whole = rest.base.nbytes
     begin = device.pointer(rest) + rest.nbytes - whole

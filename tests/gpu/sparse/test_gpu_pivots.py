@@ -83,7 +83,7 @@ def test_columns_go_up_once_and_stay_there(attempts, phase):
     given = {"kind": "general", "ordering": np.arange(300)}
     analysis = frontal.analyze(weak_pivots(1.0, dtype), backend="gpu", **given)
     factor = analysis.factorize(weak_pivots(1e-12 * phase, dtype))
-    assert [len(attempt.failed) for attempt in attempts] == [5, 0]
+    assert [len(attempt.unstable_pivots) for attempt in attempts] == [5, 0]
     for turn, size in enumerate((1e-12, -1e-11, 1e-9, 1e-12)):
         a = weak_pivots(size * phase, dtype)
         factor.refactorize(a)
@@ -102,7 +102,7 @@ def test_columns_of_a_root_go_to_its_last_tile(attempts):
     a = np.random.default_rng(3).uniform(-1, 1, (150, 150)) + 20 * np.eye(150)
     a[:100, [3, 5]] *= 1e-13
     factor = on_device(a)
-    assert [len(attempt.failed) for attempt in attempts] == [2, 0]
+    assert [len(attempt.unstable_pivots) for attempt in attempts] == [2, 0]
     assert factor.analysis.n_fronts == 1
     assert factor.growth < 10
     assert factor.solve(a @ np.ones(150), refine=0, return_info=True)[1].backward_error <= 1e-15
@@ -117,7 +117,7 @@ def test_rows_go_along(attempts):
     a[[40, 47], 40] = 1e-14, 1e-12
     given = {"kind": "general", "ordering": np.arange(300), "backend": "gpu"}
     factor = frontal.analyze(weak_pivots(1.0), **given).factorize(sp.csc_array(a))
-    assert [len(attempt.failed) for attempt in attempts] == [5, 0]
+    assert [len(attempt.unstable_pivots) for attempt in attempts] == [5, 0]
     assert factor.growth < 100
 
 
@@ -127,9 +127,9 @@ def test_columns_of_symmetric_pivots_go_up_after_interchanges(attempts):
     with warnings.catch_warnings():
         warnings.simplefilter("error", frontal.PerformanceWarning)
         frontal.factorize(a, kind="symmetric", backend="gpu")
-    assert len(attempts[0].failed) > 10
+    assert len(attempts[0].unstable_pivots) > 10
     assert len(attempts) == 2
-    assert not attempts[1].failed.size
+    assert not attempts[1].unstable_pivots.size
 
 
 def test_fronts_of_the_host_take_over_on_the_device(attempts):
@@ -138,7 +138,7 @@ def test_fronts_of_the_host_take_over_on_the_device(attempts):
     factor = on_device(a)
     assert not attempts[0].largest_multiplier < 1e12
     assert len(attempts) > 2
-    assert not attempts[-1].failed.size
+    assert not attempts[-1].unstable_pivots.size
     assert factor.growth < 1e3
     b = np.random.default_rng(0).standard_normal(a.shape[0])
     _, here = frontal.factorize(a, kind="general", backend="cpu").solve(
@@ -181,7 +181,7 @@ def test_columns_whose_large_entries_are_below(device, k, small, dtype):
         lower[tile : tile + 64, tile : tile + 64][: k - tile] = 0
     far = lower.max(axis=0)
     assert (far[k // 2 :] > 100).sum() >= k // 2 - 2
-    np.testing.assert_array_equal(factor.failed, np.flatnonzero(far > 100))
+    np.testing.assert_array_equal(factor.unstable_pivots, np.flatnonzero(far > 100))
     assert factor.largest_multiplier == pytest.approx(far.max(), rel=1e-6)
     assert factor.perturbed == 0
 
@@ -219,9 +219,9 @@ def test_null_columns_are_replaced_and_told(device, n, small, dtype):
     factor = backend.factorize(a.T.ravel().astype(dtype), None)
     assert factor.perturbed == 3
     assert factor.largest_multiplier == np.inf
-    np.testing.assert_array_equal(factor.failed, np.argsort(analysis.perm)[null])
+    np.testing.assert_array_equal(factor.unstable_pivots, np.argsort(analysis.perm)[null])
     assert np.isfinite(factor.to_host().panels).all()
-    np.testing.assert_allclose(np.abs(factor.diagonal()[factor.failed]), tiny, rtol=1e-5)
+    np.testing.assert_allclose(np.abs(factor.diagonal()[factor.unstable_pivots]), tiny, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("n", "small"), [(30, 64), (30, 0), (90, 0)])
@@ -230,7 +230,7 @@ def test_small_pivots_are_no_replaced_ones(device, n, small):
     size = 10.0 ** -(np.arange(n) ** 0.5)
     a = sp.csc_array((np.random.default_rng(2).uniform(-0.1, 0.1, (n, n)) + np.eye(n)) * size)
     _, cpu, gpu = factors(device, a, "general", None, small, np.arange(n))
-    assert gpu.perturbed == gpu.failed.size == cpu.perturbed == 0
+    assert gpu.perturbed == gpu.unstable_pivots.size == cpu.perturbed == 0
     np.testing.assert_allclose(gpu.diagonal(), cpu.diagonal(), rtol=1e-9)
 
 

@@ -115,7 +115,7 @@ def test_parts_of_fronts_have_one_owner(device, name, method, monkeypatch):
 def test_large_fronts_at_the_top_come_one_after_another(depth, monkeypatch):
     monkeypatch.setattr(schedules, "_MIN_SOLO_TILES", 3)
     monkeypatch.setattr(schedules, "_DEPTHS", (depth,))
-    monkeypatch.setattr(schedules, "_SAVES", 2.0)  # whatever it saves
+    monkeypatch.setattr(schedules, "_MAX_MEMORY_RATIO", 2.0)  # whatever it saves
     analysis = frontal.analyze(poisson3d(14), kind="spd", ordering="dissection")
     plan, above = analysis.plan, analysis.plan.parent >= 0
     schedule = make_schedule(plan, CHOLESKY, 20)
@@ -225,7 +225,7 @@ def test_rows_of_wide_fronts_are_interchanged_by_pieces(device):
     given[3] = np.arange(tile)
     panel = rng.standard_normal((n, int(pattern.layout(dtype).ld[0]))).T
     there, pivots = device.upload(panel.T.ravel()), device.upload(np.concatenate(given, dtype="i4"))
-    tree, left, constants = pattern.struct(dtype), pattern.tasks.left, LU.constants
+    tree, left, constants = pattern.struct(dtype), pattern.tasks.row_pieces, LU.constants
     rows = device.kernel("front_pivots.cu", "front_rows", dtype, **constants)
     Launch(rows, *launch.front_rows(len(left)), (tree, left, pivots, there))()
     told = device.kernel("front_pivots.cu", "front_pivots", dtype, **constants)

@@ -111,7 +111,7 @@ class Factored:
             first, ld = layout.places.panel[s], layout.ld[s]
             both = self.there[first : first + k * ld].reshape(k, ld).T[:k]
             return folded_inverse(both, k) if half else np.tril(both, -1) + np.eye(k)
-        first, ld = layout.places.panel[s] + layout.own[s], layout.last_ld[s]
+        first, ld = layout.places.panel[s] + layout.l11_offset[s], layout.last_ld[s]
         if not self.method.indefinite:
             packed, (columns, rows) = np.zeros((k, k), self.dtype), np.triu_indices(k)
             packed[rows, columns] = self.there[first : first + rows.size]

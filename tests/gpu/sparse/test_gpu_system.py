@@ -195,7 +195,7 @@ def test_blocks_of_right_hand_sides(device, monkeypatch):
     factor = frontal.factorize(matrix("spd", "f8"), kind="spd", backend="gpu")
     b = np.random.default_rng(4).standard_normal((81, 11))
     wanted, told = factor.solve(b, return_info=True)
-    monkeypatch.setattr(frontal.gpu.sparse.solve.system, "_LARGEST_BLOCK", 1)
+    monkeypatch.setattr(frontal.gpu.sparse.solve.system, "_MAX_BLOCK_ENTRIES", 1)
     monkeypatch.setattr(frontal.gpu.sparse.solve.system, "_MIN_WIDTH", 4)
     factor = factor.copy()  # what is known of its systems is not copied
     x, info = factor.solve(b, return_info=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...runtime import tuned
 from ...runtime.limits import H200, Limits
-from .cholesky import PotrfPart, PotrfTuning, block_ld, potrf, potrf_tiny_count
+from .cholesky import PotrfLaunch, PotrfTuning, block_ld, potrf, potrf_tiny_count
 from .copies import COPY_TILE, copy_strided, entries
 from .lu import (
     BlockPlan,
@@ -53,10 +53,10 @@ from .svd import (
     bdsqr,
     gebd2,
     jacobi,
-    jacobi_most,
     jacobi_order,
     labrd,
     labrd_once,
+    max_jacobi_order,
     staged,
 )
 from .vectors import GemvPlan, GemvTuning, gemv
@@ -79,7 +79,7 @@ __all__ = [
     "LeftPlan",
     "Limits",
     "PanelPlan",
-    "PotrfPart",
+    "PotrfLaunch",
     "PotrfTuning",
     "RowsPlan",
     "StripPlan",
@@ -100,12 +100,12 @@ __all__ = [
     "getrf_update",
     "inverse_copies",
     "jacobi",
-    "jacobi_most",
     "jacobi_order",
     "labrd",
     "labrd_once",
     "laswp",
     "laswp_through_shared",
+    "max_jacobi_order",
     "potrf",
     "potrf_tiny_count",
     "product_tile",
@@ -126,6 +126,8 @@ def tuning(routine: str, device_name: str) -> Any:
     shipped number, else the dataclass's default.
     """
     kind = globals()[f"{routine.capitalize()}Tuning"]
-    found = tuned.numbers(device_name).get(routine, {})
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()}  # JSON has lists
+    settings = tuned.numbers(device_name).get(routine, {})
+    values = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()
+    }  # JSON has lists
     return kind(**{f.name: values[f.name] for f in fields(kind) if f.name in values})

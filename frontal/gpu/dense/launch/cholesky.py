@@ -23,7 +23,7 @@ class PotrfTuning:
 
 
 @dataclass(frozen=True)
-class PotrfPart:
+class PotrfLaunch:
     """One launch of potrf: the matrices that take it.
 
     Attributes
@@ -34,7 +34,7 @@ class PotrfPart:
         Largest first.
     residents : int
         Blocks of a multiprocessor that wait for each other.
-    tile, kept : int
+    tile, inverse_entries : int
         Rows of a tile that is a task, and entries of workspace for each that is diagonal: its
         inverse, or its blocks of 32×32 and their inverses.
     outside : int
@@ -48,7 +48,7 @@ class PotrfPart:
     shared: int
     residents: int = 0
     tile: int = 0
-    kept: int = 0
+    inverse_entries: int = 0
     outside: int = 0
 
 
@@ -59,34 +59,34 @@ def block_ld(dtype: np.dtype, rows: int = 32) -> int:
 
 def potrf(
     n: np.ndarray, dtype: npt.DTypeLike, limits: Limits, numbers: PotrfTuning
-) -> list[PotrfPart]:
+) -> list[PotrfLaunch]:
     """Choose the launches for matrices of these orders, the largest matrices first."""
     dtype = np.dtype(dtype)
     order = np.argsort(-n, kind="stable")
     sizes = n[order]
-    tiny, most = min(numbers.tiny, 32), numbers.shared // 32 * 32
-    while most > 32 and potrf_shared_bytes(most, dtype) > limits.shared_block:
-        most -= 32
-    many = dtype.char != "D" and potrf_tasks(order[:0], dtype).shared <= limits.shared_block
-    large = max(numbers.large, most) if many else 1 << 30
-    parts = []
-    if len(chosen := order[sizes > large]):
-        parts.append(potrf_tasks(chosen, dtype))
-    if len(chosen := order[(sizes > max(most, tiny)) & (sizes <= large)]):
-        parts.append(potrf_tiles(chosen, int(n[chosen[0]]), dtype, limits, numbers))
-    for high in range(most, 0, -32):
+    tiny, max_shared = min(numbers.tiny, 32), numbers.shared // 32 * 32
+    while max_shared > 32 and potrf_shared_bytes(max_shared, dtype) > limits.shared_block:
+        max_shared -= 32
+    has_tasks = dtype.char != "D" and potrf_tasks(order[:0], dtype).shared <= limits.shared_block
+    max_tiles = max(numbers.large, max_shared) if has_tasks else 1 << 30
+    launches = []
+    if len(chosen := order[sizes > max_tiles]):
+        launches.append(potrf_tasks(chosen, dtype))
+    if len(chosen := order[(sizes > max(max_shared, tiny)) & (sizes <= max_tiles)]):
+        launches.append(potrf_tiles(chosen, int(n[chosen[0]]), dtype, limits, numbers))
+    for high in range(max_shared, 0, -32):
         if len(chosen := order[(sizes > max(high - 32, tiny)) & (sizes <= high)]):
-            parts.append(potrf_shared(chosen, high, dtype))
+            launches.append(potrf_shared(chosen, high, dtype))
     if len(chosen := order[sizes <= tiny]):
-        parts.append(potrf_tiny(chosen, int(n[chosen[0]]), dtype))
-    return parts
+        launches.append(potrf_tiny(chosen, int(n[chosen[0]]), dtype))
+    return launches
 
 
-def potrf_tiny(matrices: np.ndarray, largest: int, dtype: npt.DTypeLike) -> PotrfPart:
+def potrf_tiny(matrices: np.ndarray, largest: int, dtype: npt.DTypeLike) -> PotrfLaunch:
     """Launch of potrf_tiny.cu: four warps of 32·(WIDTH + 3) elements each."""
     width = max(8, -(-largest // 8) * 8)
     shared = 4 * 32 * (width + 3) * np.dtype(dtype).itemsize
-    return PotrfPart("tiny", matrices, (("WIDTH", width),), 128, shared)
+    return PotrfLaunch("tiny", matrices, (("WIDTH", width),), 128, shared)
 
 
 def potrf_tiny_count(n: int) -> int:
@@ -99,14 +99,14 @@ def potrf_shared_bytes(n: int, dtype: np.dtype) -> int:
     return n * block_ld(dtype, n) * dtype.itemsize
 
 
-def potrf_shared(matrices: np.ndarray, n: int, dtype: np.dtype) -> PotrfPart:
+def potrf_shared(matrices: np.ndarray, n: int, dtype: np.dtype) -> PotrfLaunch:
     """Launch of potrf_shared.cu for matrices up to this order, a multiple of 32."""
-    return PotrfPart("shared", matrices, (("ORDER", n),), n, potrf_shared_bytes(n, dtype))
+    return PotrfLaunch("shared", matrices, (("ORDER", n),), n, potrf_shared_bytes(n, dtype))
 
 
 def potrf_tiles(
     matrices: np.ndarray, largest: int, dtype: np.dtype, limits: Limits, numbers: PotrfTuning
-) -> PotrfPart:
+) -> PotrfLaunch:
     """Launch of potrf_tiles.cu.
 
     A small number of matrices waits for one tile after the other, which is fastest where a block
@@ -115,16 +115,16 @@ def potrf_tiles(
     product = Tile(0, 64, 64, 8 if dtype.char == "D" else 16, 3)
     tile = 64 * block_ld(dtype, 64) * dtype.itemsize
     slices, scales = product.shared(dtype), 64 * dtype.itemsize
-    whole = max(slices, 2 * tile + scales)
+    all_bytes = max(slices, 2 * tile + scales)
     bound = 1 if dtype.char == "D" else 2 if len(matrices) < limits.multiprocessors else 3
-    room = limits.shared_block - 1024
-    staged = bound < 3 and whole + tile <= room
+    available = limits.shared_block - 1024
+    staged = bound < 3 and all_bytes + tile <= available
     if bound < 3 and dtype.char != "D" and not staged:
         bound = 3
-    shared, outside = whole + (tile if staged else 0), 0
-    if whole > room:  # the inverse elsewhere, or all
+    shared, outside = all_bytes + (tile if staged else 0), 0
+    if all_bytes > available:  # the inverse elsewhere, or all
         shared, outside = max(slices, tile), tile + scales
-        shared, outside = (shared, outside) if shared <= room else (0, whole)
+        shared, outside = (shared, outside) if shared <= available else (0, all_bytes)
     fit = max(min(bound, limits.shared_multiprocessor // (shared + 1024)), 1)
     residents = 1 if len(matrices) * largest <= numbers.alone else fit
     constants: tuple[tuple[str, int], ...] = (("RESIDENTS", bound),)
@@ -132,16 +132,16 @@ def potrf_tiles(
         constants += (("STAGED", 0),)
     if outside:
         constants += (("OUTSIDE", 1 if shared else 2),)
-    sizes = {"tile": 64, "kept": 64 * 64, "outside": outside // dtype.itemsize}
-    return PotrfPart("tiles", matrices, constants, product.threads, shared, residents, **sizes)
+    sizes = {"tile": 64, "inverse_entries": 64 * 64, "outside": outside // dtype.itemsize}
+    return PotrfLaunch("tiles", matrices, constants, product.threads, shared, residents, **sizes)
 
 
-def potrf_tasks(matrices: np.ndarray, dtype: np.dtype) -> PotrfPart:
+def potrf_tasks(matrices: np.ndarray, dtype: np.dtype) -> PotrfLaunch:
     """Launch of potrf_tasks.cu: tiles of 128 by 8 warps, which take all registers."""
     tile, side, ld = 128, 4, block_ld(dtype, 128)
     product = Tile(0, tile, tile, 16, 3, warps=8)
-    kept = side * (side + 1) // 2 * 32 * block_ld(dtype)
-    solve = tile * ld + kept
+    inverse_entries = side * (side + 1) // 2 * 32 * block_ld(dtype)
+    solve = tile * ld + inverse_entries
     region = max(-(-product.shared(dtype) // (32 * dtype.itemsize)) * 32, solve)
     shared = (region + 96) * dtype.itemsize
-    return PotrfPart("tasks", matrices, (), product.threads, shared, 1, tile, kept)
+    return PotrfLaunch("tasks", matrices, (), product.threads, shared, 1, tile, inverse_entries)

@@ -39,20 +39,20 @@ class GetrsTuning:
 class RowsPlan:
     """Matrices up to 32×32 of one width in registers: lanes a matrix, four warps a block."""
 
-    most: ClassVar[int] = 32  # rows and columns
+    max_side: ClassVar[int] = 32  # rows and columns
     threads: ClassVar[int] = 128
 
     width: int  # registers of a row: 8, 16, 24 or 32
 
     @classmethod
-    def of(cls, side: int) -> RowsPlan:
+    def for_side(cls, side: int) -> RowsPlan:
         """Choose for matrices of at most side×side."""
         return cls(max(-(-side // 8) * 8, 8))
 
     @property
     def lanes(self) -> int:
         """Lanes of a matrix."""
-        return min(power_of_two(self.width), self.most)
+        return min(power_of_two(self.width), self.max_side)
 
     @property
     def per_block(self) -> int:
@@ -77,7 +77,7 @@ class BlockPlan:
 class PanelPlan:
     """Panels of LU in registers, ``rows`` rows a thread."""
 
-    most_blocks: ClassVar[int] = 32  # that share a panel
+    max_blocks: ClassVar[int] = 32  # that share a panel
 
     columns: int
     rows: int
@@ -140,9 +140,9 @@ def getrf_left(
 ) -> LeftPlan | None:
     """Choose the launch of getrf_left.cu for at most m rows; None: they do not fit."""
     dtype = np.dtype(dtype)
-    columns, most = (16, 256) if dtype.char == "D" else (32, 512)
+    columns, max_threads = (16, 256) if dtype.char == "D" else (32, 512)
     threads = max(-(-m // 32) * 32, 64)
-    if threads > min(most, numbers.left):
+    if threads > min(max_threads, numbers.left):
         return None
     ld = threads + _PADS[dtype.char]
     entries = columns * (ld + columns + _PADS[dtype.char])
@@ -150,7 +150,7 @@ def getrf_left(
     shared += PanelPlan(columns, 1).shared(dtype, threads)
     if shared > limits.shared_block:
         return None
-    residents = min(limits.shared_multiprocessor // (shared + 1280), most // threads)
+    residents = min(limits.shared_multiprocessor // (shared + 1280), max_threads // threads)
     return LeftPlan(columns, threads, ld, shared, residents)
 
 
@@ -190,7 +190,7 @@ def laswp(columns: int = 32) -> StripPlan:
 
 
 def laswp_through_shared(
-    m: int, dtype: npt.DTypeLike, limits: Limits, most: int = 32
+    m: int, dtype: npt.DTypeLike, limits: Limits, max_columns: int = 32
 ) -> tuple[int, int]:
     """Columns of m rows that pass through shared memory at a time, and bytes of it.
 
@@ -198,7 +198,7 @@ def laswp_through_shared(
     """
     available = limits.shared_multiprocessor // 6
     item = np.dtype(dtype).itemsize
-    columns = min(most, (available - 4 * m) // (item * max(m, 1)))
+    columns = min(max_columns, (available - 4 * m) // (item * max(m, 1)))
     columns = max(columns, int(m * (item + 4) <= limits.shared_block))
     return columns, m * (columns * item + 4)
 

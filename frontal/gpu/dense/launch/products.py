@@ -121,7 +121,7 @@ class TrsmPlan:
     threads: int
     shared: int
     fused: int
-    given: bool  # whether a kernel of its own makes the inverses of the diagonal blocks
+    separate_inverses: bool  # whether a kernel of its own makes the inverses of the diagonal blocks
 
 
 def trsm(
@@ -132,7 +132,7 @@ def trsm(
     limits: Limits,
     numbers: TrsmTuning,
     width: int | None = None,
-    given: bool = False,
+    separate_inverses: bool = False,
 ) -> TrsmPlan:
     """Choose the launch for A of at most this order and these right-hand sides of each matrix.
 
@@ -140,23 +140,25 @@ def trsm(
     ----------
     width : int, optional
         As the caller wants it.
-    given : bool
+    separate_inverses : bool
         The inverses are there already.
     """
-    enough, widest = numbers.fill * limits.multiprocessors, int(max(right_sides, default=0))
+    min_strips, widest = numbers.fill * limits.multiprocessors, int(max(right_sides, default=0))
     if width is None:
         width = 16 if widest <= numbers.narrow else 64
-        while width > 16 and int((-(-right_sides // width)).sum()) < enough:
+        while width > 16 and int((-(-right_sides // width)).sum()) < min_strips:
             width //= 2
-    given = given or order > numbers.inverses
-    threads, shared = _trsm_block(width, left, np.dtype(dtype), given)
-    while shared + 1024 > limits.shared_block and (width > 16 or not given):
-        width, given = (width // 2, True) if given else (width, True)
-        threads, shared = _trsm_block(width, left, np.dtype(dtype), given)
-    return TrsmPlan(width, threads, shared, numbers.fused, given)
+    separate_inverses = separate_inverses or order > numbers.inverses
+    threads, shared = _trsm_block(width, left, np.dtype(dtype), separate_inverses)
+    while shared + 1024 > limits.shared_block and (width > 16 or not separate_inverses):
+        width, separate_inverses = (width // 2, True) if separate_inverses else (width, True)
+        threads, shared = _trsm_block(width, left, np.dtype(dtype), separate_inverses)
+    return TrsmPlan(width, threads, shared, numbers.fused, separate_inverses)
 
 
-def _trsm_block(width: int, left: bool, dtype: np.dtype, given: bool) -> tuple[int, int]:
+def _trsm_block(
+    width: int, left: bool, dtype: np.dtype, separate_inverses: bool
+) -> tuple[int, int]:
     """Threads and bytes of shared memory, as ``Trsm`` of dense/trsm.cuh has them."""
     across = 1 if width < 32 else 2
     sides = (32, width) if left else (width, 32)
@@ -164,7 +166,7 @@ def _trsm_block(width: int, left: bool, dtype: np.dtype, given: bool) -> tuple[i
     tensor = dtype.char in "dD"
     pad = {"d": 4, "D": 2, "f": 4, "F": 2}[dtype.char]
     right = width * (32 + 4) if left and tensor else 32 * (width + pad)
-    inverses = (1 if given else 2 * across) * triangle_shared(dtype)
+    inverses = (1 if separate_inverses else 2 * across) * triangle_shared(dtype)
     return tile.threads, inverses + max(tile.shared(dtype), right * dtype.itemsize)
 
 
@@ -172,7 +174,7 @@ def _trsm_block(width: int, left: bool, dtype: np.dtype, given: bool) -> tuple[i
 class TrsmTinyPlan:
     """Right-hand sides in registers, ``lanes`` of a matrix side by side."""
 
-    most: ClassVar[int] = 32  # order of A
+    max_order: ClassVar[int] = 32  # order of A
 
     width: int
     lanes: int
@@ -208,8 +210,8 @@ def _tiny_group(width: int, lanes: int, dtype: np.dtype) -> int:
 
 def trtri(triangles: int, dtype: npt.DTypeLike, limits: Limits) -> tuple[int, int, int]:
     """Blocks, threads and bytes of shared memory of trtri.cu: a warp each triangle."""
-    each = 4 if 4 * triangle_shared(dtype) <= limits.shared_block else 2
-    return -(-triangles // each), 32 * each, each * triangle_shared(dtype)
+    per_block = 4 if 4 * triangle_shared(dtype) <= limits.shared_block else 2
+    return -(-triangles // per_block), 32 * per_block, per_block * triangle_shared(dtype)
 
 
 def triangle_shared(dtype: npt.DTypeLike) -> int:

@@ -27,10 +27,10 @@ def jacobi(order: int, dtype: npt.DTypeLike, vectors: bool) -> tuple[int, int, i
     return lanes, order // 2 * lanes, entries * np.dtype(dtype).itemsize
 
 
-def jacobi_most(dtype: npt.DTypeLike, limits: Limits) -> int:
+def max_jacobi_order(dtype: npt.DTypeLike, limits: Limits) -> int:
     """The largest order whose matrix and vectors fit in shared memory."""
-    most = limits.shared_block - _RESERVED
-    return max(order for order in JACOBI_ORDERS if jacobi(order, dtype, True)[2] <= most)
+    available = limits.shared_block - _RESERVED
+    return max(order for order in JACOBI_ORDERS if jacobi(order, dtype, True)[2] <= available)
 
 
 def staged(rows: int, columns: int, dtype: npt.DTypeLike, limits: Limits) -> int:
@@ -63,11 +63,11 @@ def labrd(count: int, limits: Limits) -> tuple[tuple[int, int], int]:
 def labrd_once(rows: int, dtype: npt.DTypeLike, limits: Limits) -> tuple[int, int, int] | None:
     """Threads, bytes of shared memory and rows of a lane of labrd.cu; None for too many rows."""
     size = np.dtype(dtype).itemsize
-    for each in (8, 16, 32):
-        shared = (_LABRD_WARPS + 1) * 32 * each * size
-        fits = each * size <= _LANE and shared <= limits.shared_block - _RESERVED
-        if 32 * each >= rows and fits:
-            return 32 * _LABRD_WARPS, shared, each
+    for lane_rows in (8, 16, 32):
+        shared = (_LABRD_WARPS + 1) * 32 * lane_rows * size
+        fits = lane_rows * size <= _LANE and shared <= limits.shared_block - _RESERVED
+        if 32 * lane_rows >= rows and fits:
+            return 32 * _LABRD_WARPS, shared, lane_rows
     return None
 
 
@@ -76,10 +76,12 @@ BDSQR_REALS_PER_ROW = 2 + 8 * 4  # reals a row: d, e, rotations of two times fou
 
 def bdsqr(n: int, real: npt.DTypeLike, vectors: bool, limits: Limits) -> tuple[int, int, int]:
     """Threads, bytes of shared memory and ``level`` of bdsqr.cu for n rows at the most."""
-    item, most = np.dtype(real).itemsize, limits.shared_block - _RESERVED
+    item, available = np.dtype(real).itemsize, limits.shared_block - _RESERVED
     passes = max(-(-2 * n // 480), 1)  # over the rows, by all warps but one
     threads = 32 + -(-2 * n // (32 * passes)) * 32 if vectors else 32
-    small, whole = BDSQR_REALS_PER_ROW * n * item, (BDSQR_REALS_PER_ROW + 2 * n) * n * item
-    if vectors and 3 * whole <= limits.shared_multiprocessor:  # else too few sweeps are under way
-        return threads, whole, 2
-    return (threads, small, 1) if small <= most else (threads, 0, 0)
+    small, all_bytes = BDSQR_REALS_PER_ROW * n * item, (BDSQR_REALS_PER_ROW + 2 * n) * n * item
+    if (
+        vectors and 3 * all_bytes <= limits.shared_multiprocessor
+    ):  # else too few sweeps are under way
+        return threads, all_bytes, 2
+    return (threads, small, 1) if small <= available else (threads, 0, 0)

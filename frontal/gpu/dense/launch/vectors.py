@@ -54,8 +54,8 @@ def gemv(
     if variant is None:
         variant = "big-tile" if size <= numbers.crossover else "classic"
     unroll = 1 if columns <= 16 else numbers.unroll
-    whole = 1 << 30
-    tile_m, tile_n = whole, whole
+    unlimited = 1 << 30
+    tile_m, tile_n = unlimited, unlimited
     if variant == "classic":
         tile_m, tile_n = _gemv_tile(trans, rows, columns, item, count, limits, numbers)
     threads = 32 if size <= numbers.warp and variant == "big-tile" else numbers.threads
@@ -71,16 +71,16 @@ def _gemv_block(
     vectors = max(-(-rows // vector), 1)
     if trans:  # each lane several vectors of a column, so that its ends cost a small share
         x = min(max(power_of_two(-(-vectors // 4)), 4, unroll), 32)
-        wanted = max(32, x * -(-columns // unroll))
-        return x, max(min(threads, -(-wanted // 32) * 32) // 32 * 32 // x, 32 // x)
+        needed = max(32, x * -(-columns // unroll))
+        return x, max(min(threads, -(-needed // 32) * 32) // 32 * 32 // x, 32 // x)
     if threads == 32 or vectors <= 32:
         x = min(max(power_of_two(vectors), 4), 32)
     else:  # as few strips as there can be, of about the same length
         strips = -(-vectors // threads)
         x = -(-vectors // strips)
         x = -(-x // 32) * 32
-    wanted = max(1, -(-columns // unroll))
-    return x, max(min(threads // x, wanted), -(-32 // x))
+    needed = max(1, -(-columns // unroll))
+    return x, max(min(threads // x, needed), -(-32 // x))
 
 
 def _gemv_tile(
@@ -96,10 +96,10 @@ def _gemv_tile(
     outputs, terms = (columns, rows) if trans else (rows, columns)
     step = 32 if trans else 512 // item  # outputs that a block reads well
     outputs_tile = max(numbers.tile // (item * max(terms, 1)) // step * step, step)
-    enough = numbers.waves * limits.multiprocessors
-    if count * -(-outputs // outputs_tile) < enough:
-        outputs_tile = max(-(-outputs * count // enough) // step * step, step)
+    min_tiles = numbers.waves * limits.multiprocessors
+    if count * -(-outputs // outputs_tile) < min_tiles:
+        outputs_tile = max(-(-outputs * count // min_tiles) // step * step, step)
     tiles = count * -(-outputs // outputs_tile)
-    parts = min(-(-enough // max(tiles, 1)), -(-terms // 64)) if tiles < enough // 2 else 1
-    terms_tile = 1 << 30 if parts <= 1 else -(-terms // parts // 32) * 32
+    splits = min(-(-min_tiles // max(tiles, 1)), -(-terms // 64)) if tiles < min_tiles // 2 else 1
+    terms_tile = 1 << 30 if splits <= 1 else -(-terms // splits // 32) * 32
     return (terms_tile, outputs_tile) if trans else (outputs_tile, terms_tile)

@@ -59,8 +59,8 @@ def numbers(device_name: str) -> Numbers:
 def _read(source: Traversable) -> Numbers:
     """Return a file's numbers; none where it is absent, or broken (a log line says so)."""
     try:
-        found = json.loads(source.read_text(encoding="utf-8"))["routines"]
-        return {routine: dict(values) for routine, values in found.items()}
+        routines = json.loads(source.read_text(encoding="utf-8"))["routines"]
+        return {routine: dict(values) for routine, values in routines.items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -72,6 +72,6 @@ def write(device_name: str, routines: Numbers, about: dict[str, object], to: Pat
     """Write a device's file in one step, so that a reader never finds half of it."""
     to.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"device": device_name, **about, "routines": routines}, indent=2)
-    part = to.with_suffix(f".{os.getpid()}")
-    part.write_text(text + "\n", encoding="utf-8")
-    part.replace(to)
+    temporary = to.with_suffix(f".{os.getpid()}")
+    temporary.write_text(text + "\n", encoding="utf-8")
+    temporary.replace(to)

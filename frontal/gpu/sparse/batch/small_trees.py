@@ -27,9 +27,9 @@ Structs: TypeAlias = tuple[np.ndarray, np.ndarray]  # `Solve` and `SmallTreeSolv
 # systems for each multiprocessor: with fewer, fronts of a system wait for each other; where they
 # are soon done, so many times less are enough
 MIN_SYSTEMS = 4
-_SHORT, _LESS = 128, 64  # steps of a warp
+_MAX_SHORT_STEPS, _SHORT_DIVISOR = 128, 64  # steps of a warp
 _TEAMS = 1, 2, 3, 4, 6, 8  # warps for a system,
-_FRONTS = 4  # each of which has so many fronts
+_MIN_WARP_FRONTS = 4  # each of which has so many fronts
 
 
 class _TreeArguments(NamedTuple):
@@ -69,8 +69,8 @@ class SmallTreeSolver:
         if plan is None:
             return False
         least = MIN_SYSTEMS * self._pattern.device.limits.multiprocessors
-        if self._shares(plan.team).steps <= _SHORT:
-            least //= _LESS
+        if self._shares(plan.team).steps <= _MAX_SHORT_STEPS:
+            least //= _SHORT_DIVISOR
         return self._count >= least
 
     @cached_property
@@ -81,8 +81,8 @@ class SmallTreeSolver:
         """The launch for some vectors of a scalar type, with the team that takes least."""
         key = dtype, width
         if key not in self._plans:
-            found = self._launches(dtype, width)
-            self._plans[key] = found[min(found)] if found else None
+            plans = self._launches(dtype, width)
+            self._plans[key] = plans[min(plans)] if plans else None
         return self._plans[key]
 
     def certifies(self, dtype: np.dtype) -> bool:
@@ -91,23 +91,25 @@ class SmallTreeSolver:
 
     def _beside(self, dtype: np.dtype) -> launch.SolvePlan | None:
         """The launch for two vectors by the team that solves for one, to the same bits."""
-        one = self._plan(dtype, 1)
-        found = [] if one is None else self._launches(dtype, 2).items()
-        plans = [plan for (_, team), plan in found if one is not None and team == one.team]
+        single = self._plan(dtype, 1)
+        candidates = [] if single is None else self._launches(dtype, 2).items()
+        plans = [
+            plan for (_, team), plan in candidates if single is not None and team == single.team
+        ]
         return plans[0] if plans and plans[0].width >= 2 else None
 
     def _launches(self, dtype: np.dtype, width: int) -> dict[tuple[float, int], launch.SolvePlan]:
         """Those that fit, by the steps that a vector takes and the warps of a team."""
-        found, limits = {}, self._pattern.device.limits
+        plans, limits = {}, self._pattern.device.limits
         for team in _TEAMS:
-            if team > 1 and self._fronts < _FRONTS * team:
+            if team > 1 and self._fronts < _MIN_WARP_FRONTS * team:
                 continue
-            of = self._shares(team)
-            plan = launch.front_trees(dtype, width, self._n, limits, team, of.top.size)
+            partition = self._shares(team)
+            plan = launch.front_trees(dtype, width, self._n, limits, team, partition.top.size)
             if plan is not None:
-                at_once = limits.multiprocessors * plan.residents * plan.teams
-                found[-(-self._count // at_once) * of.steps / plan.width, team] = plan
-        return found
+                concurrent = limits.multiprocessors * plan.residents * plan.teams
+                plans[-(-self._count // concurrent) * partition.steps / plan.width, team] = plan
+        return plans
 
     @property
     def _fronts(self) -> int:
@@ -130,16 +132,21 @@ class SmallTreeSolver:
     def _on_device(self, team: int) -> dict[str, Array]:
         """Index arrays for a team, by the names of their fields."""
         if team not in self._arrays:
-            upload, of = self._pattern.device.upload, self._shares(team)
-            given = {"order": of.order, "begins": of.begins, "top": of.top, "up": of.up}
-            self._arrays[team] = {name: upload(x) for name, x in given.items()}
+            upload, partition = self._pattern.device.upload, self._shares(team)
+            lists = {
+                "order": partition.order,
+                "begins": partition.begins,
+                "top": partition.top,
+                "up": partition.up,
+            }
+            self._arrays[team] = {name: upload(x) for name, x in lists.items()}
         return self._arrays[team]
 
     def solved(
         self,
         factor: GpuFactor,
         trans: str,
-        given: Array,
+        rhs: Array,
         before: Array | None,
         b: Array,
         bound: Array | None = None,
@@ -170,13 +177,13 @@ class SmallTreeSolver:
             plan = self._plan(b.dtype, k - first) if bound is None else self._beside(b.dtype)
             if plan is None:
                 raise RuntimeError("vectors do not fit in shared memory")
-            part = slice(first, min(first + plan.width, k))
-            vectors = given, before, b, X, R
+            columns = slice(first, min(first + plan.width, k))
+            vectors = rhs, before, b, X, R
             if k > plan.width:
-                vectors = tuple(None if V is None else V[:, part] for V in vectors)
-            out = sizes[part] if k > plan.width else sizes, bound
+                vectors = tuple(None if V is None else V[:, columns] for V in vectors)
+            out = sizes[columns] if k > plan.width else sizes, bound
             self._launch(factor, trans, plan, vectors, *out)
-            first = part.stop
+            first = columns.stop
         return X, R, sizes
 
     def _launch(
@@ -191,8 +198,8 @@ class SmallTreeSolver:
         """Enqueue the kernel for vectors given, before, b, X and R."""
         ready, dtype = self._ready(factor, trans, plan.team), factor.dtype
         blocks = min(plan.blocks, -(-self._count // plan.teams))
-        of = *ready.structs, factor.storage.panels, np.int32(sizes.shape[0]), factor.values
-        arguments = *of, *(NULL if V is None else V for V in (*vectors, sizes, bound))
+        leading = *ready.structs, factor.storage.panels, np.int32(sizes.shape[0]), factor.values
+        arguments = *leading, *(NULL if V is None else V for V in (*vectors, sizes, bound))
         kernel = self._kernel(dtype, plan, ready.flip, bound is not None)
         kernel((blocks,), (plan.threads,), arguments, plan.shared)
 
@@ -216,9 +223,11 @@ class SmallTreeSolver:
             or last.storage() is not factor.storage
             or any(one is not other for one, other in zip(last.read, read, strict=True))
         ):
-            made = self._solve(factor), self._struct(factor, trans, team)
+            kernel_structs = self._solve(factor), self._struct(factor, trans, team)
             flip = factor.system(trans, factor.dtype).ends.transposed
-            last = self._last[trans] = _TreeArguments(ref(factor.storage), read, made, flip, team)
+            last = self._last[trans] = _TreeArguments(
+                ref(factor.storage), read, kernel_structs, flip, team
+            )
         return last
 
     def _solve(self, factor: GpuFactor) -> np.ndarray:

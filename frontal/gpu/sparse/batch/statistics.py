@@ -56,11 +56,13 @@ class BatchStatistics:
         n, xp = columns[0].size - 1, self._pattern.device.xp
         if self._largest is None and mirror is not None:
             self._largest = xp.empty((self._count, n), np.finfo(values.dtype).dtype)
-        other, scratch = (NULL if a is None else a for a in (mirror, self._largest))
-        of = values.shape[1], n, *columns, other, values, scratch, self.of_values
-        return self._launch("look_at_values", values.dtype, *of)
+        mirror_or_null, scratch = (NULL if a is None else a for a in (mirror, self._largest))
+        arguments = values.shape[1], n, *columns, mirror_or_null, values, scratch, self.of_values
+        return self._launch("look_at_values", values.dtype, *arguments)
 
-    def at_pivots(self, panels: Array, largest: Array | None, values: Array, own: Array) -> Launch:
+    def at_pivots(
+        self, panels: Array, largest: Array | None, values: Array, diagonal_index: Array
+    ) -> Launch:
         """What looks at the pivots of a factor of all systems.
 
         Parameters
@@ -74,9 +76,19 @@ class BatchStatistics:
         """
         pattern, count = self._pattern, self._count
         fronts, n = pattern.k.size // count, int(pattern.plan.start[-1]) // count
-        of = fronts, n, pattern.all_tasks(panels.dtype), panels, values.shape[1], own, values
-        kept = NULL if largest is None else largest
-        return self._launch("look_at_pivots", panels.dtype, *of, kept, self.of_pivots)
+        arguments = (
+            fronts,
+            n,
+            pattern.all_tasks(panels.dtype),
+            panels,
+            values.shape[1],
+            diagonal_index,
+            values,
+        )
+        largest_or_null = NULL if largest is None else largest
+        return self._launch(
+            "look_at_pivots", panels.dtype, *arguments, largest_or_null, self.of_pivots
+        )
 
     def norms(self, rows: OperatorRows, values: Array) -> tuple[Array, Launch]:
         """Infinity norms (count,) of op(A), float64, and what finds them by its rows.
@@ -88,10 +100,10 @@ class BatchStatistics:
         """
         n, position = int(rows.number) // self._count, rows.position
         index = rows.pointer, NULL if position is None else position
-        found = self._pattern.device.xp.empty(self._count, np.float64)
-        of = n, np.int64(values.shape[1]), *index, values, found
+        result = self._pattern.device.xp.empty(self._count, np.float64)
+        arguments = n, np.int64(values.shape[1]), *index, values, result
         long = rows.pointer.itemsize > 4
-        return found, self._launch("look_at_rows", values.dtype, *of, LONG=long)
+        return result, self._launch("look_at_rows", values.dtype, *arguments, LONG=long)
 
     def _launch(
         self, name: str, dtype: np.dtype, *arguments: Value | int, **others: bool
@@ -99,5 +111,5 @@ class BatchStatistics:
         pattern = self._pattern
         constants = pivot_statistics.constants(pattern, **others)
         kernel = pattern.device.kernel("batch_statistics.cu", name, dtype, **constants)
-        given = (np.int32(x) if isinstance(x, int) else x for x in (self._count, *arguments))
-        return Launch(kernel, self._blocks, launch.SYSTEM_THREADS, tuple(given))
+        converted = (np.int32(x) if isinstance(x, int) else x for x in (self._count, *arguments))
+        return Launch(kernel, self._blocks, launch.SYSTEM_THREADS, tuple(converted))

@@ -68,8 +68,10 @@ class PatternEntries:
     @property
     def expected(self) -> int:
         """Bytes that `expect` takes."""
-        of, size = self.symbolic, np.dtype(self.type).itemsize * (self.n + 1)
-        return 0 if "_later" in vars(self) else size + of.indices.nbytes + of.perm.nbytes
+        symbolic, size = self.symbolic, np.dtype(self.type).itemsize * (self.n + 1)
+        return (
+            0 if "_later" in vars(self) else size + symbolic.indices.nbytes + symbolic.perm.nbytes
+        )
 
     def expect(self) -> None:
         """Take memory for columns: they are copied there beside what is enqueued from now on."""
@@ -77,9 +79,9 @@ class PatternEntries:
 
     @cached_property
     def _later(self) -> Callable[[], list[Array]]:
-        of = self.symbolic
-        pointer = of.indptr if self.long else copied(of.indptr, self.type)
-        return self.device.later([pointer, of.indices, of.perm], self.pattern.piece)
+        symbolic = self.symbolic
+        pointer = symbolic.indptr if self.long else copied(symbolic.indptr, self.type)
+        return self.device.later([pointer, symbolic.indices, symbolic.perm], self.pattern.piece)
 
     @cached_property
     def _columns(self) -> list[Array]:
@@ -103,9 +105,11 @@ class PatternEntries:
     @cached_property
     def row_perm(self) -> Array:
         """(n,) int32 device array, see `Symbolic`; `perm`, if that is the same."""
-        of = self.symbolic
-        same = of.row_perm is of.perm or np.array_equal(of.row_perm, of.perm)
-        return self.perm if same else self.device.upload(of.row_perm)
+        symbolic = self.symbolic
+        same = symbolic.row_perm is symbolic.perm or np.array_equal(
+            symbolic.row_perm, symbolic.perm
+        )
+        return self.perm if same else self.device.upload(symbolic.row_perm)
 
     @cached_property
     def lanes(self) -> int:
@@ -153,8 +157,8 @@ class PatternEntries:
             **pivot_statistics.constants(self.pattern, **variant),
         )
         blocks = launch.system_blocks(self.n * self.lanes, device.limits)
-        of = np.int32(self.n), np.int32(self.lanes), self.pointer, self.index
-        kernel((blocks,), (launch.SYSTEM_THREADS,), (*of, mirror, missing))
+        arguments = np.int32(self.n), np.int32(self.lanes), self.pointer, self.index
+        kernel((blocks,), (launch.SYSTEM_THREADS,), (*arguments, mirror, missing))
         return not device.download(missing)[0]
 
     def _sorted(self) -> tuple[Array, Array, Array, int]:
@@ -165,8 +169,8 @@ class PatternEntries:
         # not by bincount, for which CuPy takes gigabytes
         pointer = xp.searchsorted(self.index[position], xp.arange(self.n + 1, dtype=np.int32))
         longest = int(self.device.download(xp.diff(pointer).max())) if self.n else 0
-        found = pointer.astype(self.type), column.astype(np.int32), position.astype(self.type)
-        return *found, self._lanes(longest)
+        rows = pointer.astype(self.type), column.astype(np.int32), position.astype(self.type)
+        return *rows, self._lanes(longest)
 
     def values_of(self, A: Any, order: ValueMap) -> tuple[Array, ValueMap] | None:
         """See `NumericFactor.device_values`."""
@@ -174,18 +178,18 @@ class PatternEntries:
             values: Array = A
             if values.dtype in SCALARS and A.flags.c_contiguous:
                 return values, order
-        found = None
+        value_order = None
         if on_device(A):
-            found = order if order.is_of(A) and order.triangle is None else None
+            value_order = order if order.is_value_array(A) and order.triangle is None else None
         elif getattr(A, "format", "") in ("csc", "csr") and on_device(A.indices):
-            found, A = self.order_of(A), A.data
+            value_order, A = self.order_of(A), A.data
         else:
-            A, found = self._of_host(A, order)
-            if found is not None:
-                moved = self.arranged(A, found)
+            A, value_order = self._of_host(A, order)
+            if value_order is not None:
+                moved = self.arranged(A, value_order)
                 self._moved = ref(moved)
-                return moved, found
-        return None if found is None else (self.arranged(A, found), found)
+                return moved, value_order
+        return None if value_order is None else (self.arranged(A, value_order), value_order)
 
     def owns(self, values: Array) -> bool:
         """Whether values came from the host by `values_of`, the last ones: nobody else has them."""
@@ -198,19 +202,19 @@ class PatternEntries:
 
         They are if nothing is to be done for them but to be put in order.
         """
-        if order.is_of(A):
-            values, found = np.asarray(A), None if order.triangle else order
+        if order.is_value_array(A):
+            values, value_order = np.asarray(A), None if order.triangle else order
         elif is_sparse(A) and A.format in ("csc", "csr") and self._may_be_pattern(A):
-            values, found = A.data, ValueMap(A.format, (self.nnz,))
+            values, value_order = A.data, ValueMap(A.format, (self.nnz,))
         else:
             return None, None
-        if found is None or values.dtype not in SCALARS:
+        if value_order is None or values.dtype not in SCALARS:
             return None, None
-        found.require(values)
-        there = self.device.upload(values)
+        value_order.require(values)
+        uploaded = self.device.upload(values)
         if is_sparse(A) and not self._is_pattern(A):  # while values are on their way
             return None, None
-        return there, found
+        return uploaded, value_order
 
     def _may_be_pattern(self, A: Sparse) -> bool:
         return A.shape == (self.n, self.n) and A.data.size == self.nnz
@@ -219,10 +223,10 @@ class PatternEntries:
         """Whether a matrix on the host has this pattern, entry for entry; one by rows, if it is
         symmetric.
         """
-        of = self.symbolic
+        symbolic = self.symbolic
         if A.format == "csr" and not self.is_symmetric(working_dtype(A.data.dtype, "A")):
             return False
-        return equal(A.indptr, of.indptr) and equal(A.indices, of.indices)
+        return equal(A.indptr, symbolic.indptr) and equal(A.indices, symbolic.indices)
 
     def order_of(self, A: Any) -> ValueMap | None:
         """The order of the values of a CSC or CSR matrix on the device; None if it is another
@@ -243,41 +247,41 @@ class PatternEntries:
         They are those that were given, and no copy, if nothing is to be done for them.
         """
         xp = self.device.xp
-        given = xp.asarray(values)
-        order.require(given)
-        given = given.reshape(-1)
-        work = working_dtype(given.dtype, "A")
-        refuse_inexact(given, "A")
-        if order.is_by_columns and given.dtype == work and given.flags.c_contiguous:
-            return given
+        source = xp.asarray(values)
+        order.require(source)
+        source = source.reshape(-1)
+        work = working_dtype(source.dtype, "A")
+        refuse_inexact(source, "A")
+        if order.is_by_columns and source.dtype == work and source.flags.c_contiguous:
+            return source
         out = xp.empty(self.nnz, work)
         if order.is_by_columns:
-            self.device.copy(given, out)
+            self.device.copy(source, out)
         elif order.place is None:
-            out[self.by_rows(work)[2]] = given
+            out[self.by_rows(work)[2]] = source
         else:
             pointer, position = self._gathered(order, order.place)
             if pointer is None:
-                out[...] = given[position]
+                out[...] = source[position]
             else:
-                self._sum(pointer, position, xp.ascontiguousarray(given, work), out)
+                self._sum(pointer, position, xp.ascontiguousarray(source, work), out)
         # True + True is True, as in a matrix
-        return (out != 0).astype(work) if given.dtype.kind == "b" else out
+        return (out != 0).astype(work) if source.dtype.kind == "b" else out
 
-    def _sum(self, pointer: Array, position: Array, given: Array, out: Array) -> None:
+    def _sum(self, pointer: Array, position: Array, source: Array, out: Array) -> None:
         constants = {"LONG": 1} if position.itemsize > 4 else {}
         kernel = self.device.kernel("system.cu", "system_sum", out.dtype, **constants)
-        arguments = np.int64(out.size), pointer, position, given, out
+        arguments = np.int64(out.size), pointer, position, source, out
         blocks = launch.system_blocks(out.size, self.device.limits)
         kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
 
-    def _gathered(self, order: ValueMap, given: np.ndarray) -> _Gathered:
+    def _gathered(self, order: ValueMap, host_place: np.ndarray) -> _Gathered:
         """Positions of the values that make the entries, one entry after the other.
 
         The first array tells where each entry begins; None: each is one value.
         """
         if order not in self._orders:
-            xp, place = self.device.xp, self.device.upload(given)
+            xp, place = self.device.xp, self.device.upload(host_place)
             position, pointer = xp.argsort(place, kind="stable"), None
             kind = position_type(position.size)
             if order.repeated:

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from ....symbolic.equilibrate import ONE, SWEEPS, exponents, mean_exponents
+from ....symbolic.equilibrate import ONE_BITS, SWEEPS, exponents, mean_exponents
 from ....symbolic.scaling import UNEVEN, ScalingRequest, wants_matching
 from ...runtime.array import NULL, Array, Value
 from ...runtime.device import Device
@@ -22,8 +22,8 @@ def scaled(
     entries: PatternEntries, scales: tuple[Array, Array], values: Array, out: Array
 ) -> Launch:
     """What puts scaled values elsewhere, in the scalar type of these or in its single precision."""
-    told = entries.device.xp.zeros(2, np.int64)
-    return _Kernels(entries, values, out).launch("values", *scales, values, out, told)
+    outcome = entries.device.xp.zeros(2, np.int64)
+    return _Kernels(entries, values, out).launch("values", *scales, values, out, outcome)
 
 
 class Equilibration:
@@ -52,32 +52,32 @@ class Equilibration:
         self._values, self._out, self._entries = values, out, entries
         device, xp = entries.device, entries.device.xp
         row, column = device.empties([((entries.n,), np.dtype(np.float64))] * 2)
-        told = xp.zeros(2 + max(4, SWEEPS), np.int64)
-        self._told, self._kernels = device.staged(told[:2]), _Kernels(entries, values, out)
+        outcome = xp.zeros(2 + max(4, SWEEPS), np.int64)
+        self._outcome, self._kernels = device.staged(outcome[:2]), _Kernels(entries, values, out)
         if entries.pattern.method.one_triangle:
             self.scales = row, row
-            launches = self._alike(row, column, told[2:])
+            launches = self._scale_symmetric(row, column, outcome[2:])
         else:
             self.scales = row, column
-            launches = self._apart(row, column, told[2:])
-        launches.append(self._kernels.launch("values", *self.scales, values, out, told))
-        clear = partial(_clear, device, told, self.scales[0])
-        self._run = CapturedLaunches(device, clear, [*launches, self._told.fetch])
+            launches = self._scale_rows_columns(row, column, outcome[2:])
+        launches.append(self._kernels.launch("values", *self.scales, values, out, outcome))
+        clear = partial(_clear, device, outcome, self.scales[0])
+        self._run = CapturedLaunches(device, clear, [*launches, self._outcome.fetch])
 
-    def _alike(self, scale: Array, other: Array, far: Array) -> list[Launch]:
+    def _scale_symmetric(self, scale: Array, scratch: Array, far: Array) -> list[Launch]:
         """Exponents go from one array to another, turn by turn, and end in the second."""
         begin: Value = NULL
         if self._matching is not None:
-            of = mean_exponents(self._matching.row_scale, self._matching.col_scale)
-            begin = self._entries.device.upload(of)
-        found, kernels = [], self._kernels
+            means = mean_exponents(self._matching.row_scale, self._matching.col_scale)
+            begin = self._entries.device.upload(means)
+        launches, kernels = [], self._kernels
         for turn in range(SWEEPS):
-            to = other if (SWEEPS - turn) % 2 else scale
-            found.append(kernels.launch("sweep", self._values, begin, to, far, np.int32(turn)))
+            to = scratch if (SWEEPS - turn) % 2 else scale
+            launches.append(kernels.launch("sweep", self._values, begin, to, far, np.int32(turn)))
             begin = to
-        return [*found, kernels.by_rows("mean", begin, scale)]
+        return [*launches, kernels.by_rows("mean", begin, scale)]
 
-    def _apart(self, row: Array, column: Array, extremes: Array) -> list[Launch]:
+    def _scale_rows_columns(self, row: Array, column: Array, extremes: Array) -> list[Launch]:
         begin: tuple[Value, Value] = NULL, NULL
         if self._matching is not None:
             upload = self._entries.device.upload
@@ -106,10 +106,10 @@ class Equilibration:
     @property
     def uneven(self) -> bool:
         """Whether `scaling_of` begins with a matching instead; the device was waited for."""
-        far, under = self._told.host.tolist()
+        far, under = self._outcome.host.tolist()
         if self._last or far <= UNEVEN * self._values.size:
             return False
-        least = (ONE - np.int64(under)).view(np.float64)
+        least = (ONE_BITS - np.int64(under)).view(np.float64)
         return wants_matching(float(least), self._values.dtype)
 
 
@@ -129,8 +129,8 @@ class _Kernels:
     def launch(self, name: str, *arguments: Value) -> Launch:
         """One that reads the entries, column by column."""
         entries = self._entries
-        of = np.int32(entries.lanes), entries.pointer, entries.index
-        return self._launch(name, entries.n * entries.lanes, *of, *arguments)
+        leading = np.int32(entries.lanes), entries.pointer, entries.index
+        return self._launch(name, entries.n * entries.lanes, *leading, *arguments)
 
     def by_rows(self, name: str, *arguments: Value) -> Launch:
         """One whose threads own rows."""

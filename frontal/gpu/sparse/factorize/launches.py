@@ -33,8 +33,8 @@ class Examination(Protocol):
         d: PivotBlocks | None,
         largest: Array | None,
         values: Array,
-        found: Array,
-        again: bool,
+        numbers: Array,
+        repeated: bool,
         columns: tuple[int, int] | None = None,
     ) -> Callable[[], object]: ...
 
@@ -93,16 +93,18 @@ class Factorization:
         device, self.values = pattern.device, values
         room = values if values.size else device.xp.empty(1, values.dtype)
         self._state = State(pattern, storage)
-        given = pattern, storage, room, tiny, self._state
-        self._parts = small_fronts.launches(*given) if pattern.schedule.small.any() else []
+        arguments = pattern, storage, room, tiny, self._state
+        self._parts = small_fronts.launches(*arguments) if pattern.schedule.small.any() else []
         if pattern.tasks.count:
             room = workspace(pattern, storage.panels.dtype)
-            whole = TiledFronts(slice(0, pattern.tasks.count), slice(None), self._state.sent, room)
-            self._parts.append(tile_launches(*given, whole, trace))
+            tiled_fronts = TiledFronts(
+                slice(0, pattern.tasks.count), slice(None), self._state.sent, room
+            )
+            self._parts.append(tile_launches(*arguments, tiled_fronts, trace))
         launches = [one for part in self._parts for one in part]
         self._clear = partial(clear, device, self._state, storage.largest)
         self._run = CapturedLaunches(device, self._clear, launches)
-        self._whole = False
+        self._graph_complete = False
 
     def __call__(self, examination: Examination | None = None) -> State:
         """Factorize `values` and fetch what is told of it; nothing waits for the device.
@@ -119,25 +121,25 @@ class Factorization:
             What the launches find.
         """
         if self._run.runs > 0:
-            if not self._whole:  # from now on parts of the graph
-                for one in self._last(examination, again=True):
-                    self._run.append(one)
-                self._whole = True
+            if not self._graph_complete:  # from now on parts of the graph
+                for step in self._last(examination, repeated=True):
+                    self._run.append(step)
+                self._graph_complete = True
             self._run()
         else:
             self._run()
-            for one in self._last(examination, again=False):  # the device is at work by now
-                one()
+            for step in self._last(examination, repeated=False):  # the device is at work by now
+                step()
         self._state.ended()
         return self._state
 
     def _last(
-        self, examination: Examination | None, *, again: bool
+        self, examination: Examination | None, *, repeated: bool
     ) -> Iterator[Callable[[], object]]:
         """What comes after all fronts."""
         if examination is not None and self.values.size:
-            of = self.values, self._state.examined
-            yield examination(self.pattern, *self._numbers, *of, again)
+            arguments = self.values, self._state.examined
+            yield examination(self.pattern, *self._numbers, *arguments, repeated)
         yield self._state.fetch
 
     def timed(self) -> list[float]:
@@ -178,17 +180,17 @@ def tile_launches(
     values: Array,
     tiny: float,
     state: State,
-    part: TiledFronts,
+    tiled_fronts: TiledFronts,
     trace: Array | None = None,
 ) -> list[Launch]:
     """Launches for fronts that are not small."""
     device, tasks, dtype = pattern.device, pattern.tasks, storage.panels.dtype
-    first, count = part.tasks.start, part.tasks.stop - part.tasks.start
+    first, count = tiled_fronts.tasks.start, tiled_fronts.tasks.stop - tiled_fronts.tasks.start
     struct = filled(
         device,
         structs.TILE_TASKS,
         dtype,
-        list=tasks.list[part.tasks],
+        list=tasks.list[tiled_fronts.tasks],
         count=count,
         entries={"begin": tasks.begin[first:], "source": tasks.source, "place": tasks.place},
         epoch_count=tasks.epoch_count,
@@ -198,7 +200,7 @@ def tile_launches(
         finished=state.finished,
         done=state.done,
         upper_done=state.upper_done,
-        sent=part.sent,
+        sent=tiled_fronts.sent,
         first_sent=tasks.first_sent,
         products=storage.panels,
         product=pattern.placed(dtype).get("product"),
@@ -214,14 +216,14 @@ def tile_launches(
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)
     blocks = min(plan.blocks, count)
-    arguments = (tree, struct, storage.panels, values, part.workspace)
-    found = [Launch(kernel, blocks, plan.threads, arguments, plan.shared)]
+    arguments = (tree, struct, storage.panels, values, tiled_fronts.workspace)
+    launches = [Launch(kernel, blocks, plan.threads, arguments, plan.shared)]
     if storage.pivots is not None:
-        left = tasks.left[part.pieces]
-        pieces = len(left)
+        row_pieces = tasks.row_pieces[tiled_fronts.pieces]
+        pieces = len(row_pieces)
         kernel = device.kernel("front_pivots.cu", "front_rows", dtype, **pattern.method.constants)
-        arguments = (tree, left, storage.pivots, storage.panels)
-        found.append(Launch(kernel, *launch.front_rows(pieces), arguments))
+        arguments = (tree, row_pieces, storage.pivots, storage.panels)
+        launches.append(Launch(kernel, *launch.front_rows(pieces), arguments))
         kernel = device.kernel("front_pivots.cu", "front_pivots", dtype, **pattern.method.constants)
-        found.append(Launch(kernel, *launch.front_pivots(pieces), arguments[:3]))
-    return found
+        launches.append(Launch(kernel, *launch.front_pivots(pieces), arguments[:3]))
+    return launches

@@ -20,9 +20,9 @@ from ..pattern import DevicePattern
 from ..storage import PivotBlocks, Storage
 
 
-def health_of(method: Method, dtype: np.dtype, found: np.ndarray) -> Health:
+def health_of(method: Method, dtype: np.dtype, numbers: np.ndarray) -> Health:
     """Understand the numbers that an `examination` leaves."""
-    loss, largest, size, gap = found[:4].tolist()
+    loss, largest, size, gap = numbers[:4].tolist()
     if method.scaling:
         loss *= max(largest, _smallest(dtype))
     return Health(1 / loss if loss > 1 else 1.0, math.isfinite(size), gap == 0)
@@ -38,12 +38,12 @@ def is_symmetric(
         device.kernel("system.cu", f"system_{name}", values.dtype, **variant)
         for name in ("row_sizes", "asymmetry")
     )
-    largest, found = device.xp.zeros(n, np.float64), device.xp.zeros(1, np.float64)
+    largest, worst = device.xp.zeros(n, np.float64), device.xp.zeros(1, np.float64)
     blocks = launch.system_blocks(n * lanes, device.limits)
-    of = np.int32(n), np.int32(lanes), pointer, index, values, largest
-    sizes((blocks,), (launch.SYSTEM_THREADS,), of)
-    asymmetry((blocks,), (launch.SYSTEM_THREADS,), (*of, found))
-    return float(device.download(found)[0]) <= roundings_of(np.dtype(values.dtype))
+    arguments = np.int32(n), np.int32(lanes), pointer, index, values, largest
+    sizes((blocks,), (launch.SYSTEM_THREADS,), arguments)
+    asymmetry((blocks,), (launch.SYSTEM_THREADS,), (*arguments, worst))
+    return float(device.download(worst)[0]) <= roundings_of(np.dtype(values.dtype))
 
 
 @cache
@@ -51,9 +51,9 @@ def _smallest(dtype: np.dtype) -> float:
     return float(np.finfo(dtype).tiny)
 
 
-def exactly_hermitian(method: Method, dtype: np.dtype, found: np.ndarray) -> bool:
+def exactly_hermitian(method: Method, dtype: np.dtype, numbers: np.ndarray) -> bool:
     """Whether an `examination` that compared columns with rows has found no difference."""
-    return method.one_triangle and (method.adjoint or dtype.kind != "c") and found[3] == 0
+    return method.one_triangle and (method.adjoint or dtype.kind != "c") and numbers[3] == 0
 
 
 def constants(pattern: DevicePattern, **others: bool) -> dict[str, int]:
@@ -71,7 +71,7 @@ def examination(
     perm: Array,
     values: Array,
     lanes: int,
-    found: Array,
+    numbers: Array,
     columns: tuple[int, int] | None = None,
 ) -> Launch:
     """What looks at all pivots of a factor, and at the values of A (by columns) that it is of.
@@ -92,10 +92,10 @@ def examination(
     variant = constants(pattern, LONG=pointer.itemsize > 4)
     kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
     pivots = *(d or (NULL, NULL)), NULL if largest is None else largest
-    of = pointer, index, perm, values, np.int64(count), np.int32(lanes), *pivots, found
+    arguments = pointer, index, perm, values, np.int64(count), np.int32(lanes), *pivots, numbers
     blocks = launch.system_blocks(max(n * max(lanes, 1), count), pattern.device.limits)
     begin = *_fronts(pattern, panels), np.int32(first), np.int32(last)
-    return Launch(kernel, blocks, launch.SYSTEM_THREADS, (*begin, *of))
+    return Launch(kernel, blocks, launch.SYSTEM_THREADS, (*begin, *arguments))
 
 
 def growth(
@@ -105,10 +105,15 @@ def growth(
     device, n = pattern.device, int(pattern.plan.start[-1])
     if n == 0:
         return 0.0, 0.0
-    found = device.xp.zeros(2, np.float64)
-    of = np.int32(lanes), pointer, values, storage.blocks.subdiagonal if storage.blocks else NULL
-    look_at_entries(pattern, storage.panels.dtype, storage.panels, (0, n), of, found)
-    largest, norm = device.download(found).tolist()
+    maxima = device.xp.zeros(2, np.float64)
+    matrix = (
+        np.int32(lanes),
+        pointer,
+        values,
+        storage.blocks.subdiagonal if storage.blocks else NULL,
+    )
+    look_at_entries(pattern, storage.panels.dtype, storage.panels, (0, n), matrix, maxima)
+    largest, norm = device.download(maxima).tolist()
     return largest, norm
 
 
@@ -118,7 +123,7 @@ def look_at_entries(
     panels: Value,
     columns: tuple[int, int],
     matrix: tuple[np.int32, Array, Array, Value],
-    found: Array,
+    maxima: Array,
 ) -> None:
     """Enqueue what takes `found` to the maxima of `growth`; A is looked at with columns from 0 on.
 
@@ -135,35 +140,35 @@ def look_at_entries(
     n = np.int32(0 if first else pattern.plan.start[-1])
     variant = constants(pattern, LONG=matrix[1].itemsize > 4)
     kernel = device.kernel("system.cu", "system_largest", dtype, **variant)
-    of = pattern.struct(dtype), np.int32(len(pattern.k)), n, panels, *map(np.int32, columns)
+    arguments = pattern.struct(dtype), np.int32(len(pattern.k)), n, panels, *map(np.int32, columns)
     blocks = launch.system_blocks(32 * max(last - first, int(n)), device.limits)
-    kernel((blocks,), (launch.SYSTEM_THREADS,), (*of, *matrix, found))
+    kernel((blocks,), (launch.SYSTEM_THREADS,), (*arguments, *matrix, maxima))
 
 
 def diagonal(pattern: DevicePattern, panels: Array) -> np.ndarray:
     """Diagonal of L, U or D in elimination order, on the host."""
-    found = pattern.device.download(_kept_diagonal(pattern, panels))
+    entries = pattern.device.download(_stored_diagonal(pattern, panels))
     if pattern.method.one_triangle:
-        return found
+        return entries
     with np.errstate(all="ignore"):
-        return 1 / found
+        return 1 / entries
 
 
-def diagonal_there(pattern: DevicePattern, panels: Array) -> Array:
+def device_diagonal(pattern: DevicePattern, panels: Array) -> Array:
     """The same on the device."""
-    found = _kept_diagonal(pattern, panels)
-    return found if pattern.method.one_triangle else pattern.device.xp.reciprocal(found)
+    entries = _stored_diagonal(pattern, panels)
+    return entries if pattern.method.one_triangle else pattern.device.xp.reciprocal(entries)
 
 
-def _kept_diagonal(pattern: DevicePattern, panels: Array) -> Array:
+def _stored_diagonal(pattern: DevicePattern, panels: Array) -> Array:
     """What there is of it: of U reciprocals."""
     device, n = pattern.device, int(pattern.plan.start[-1])
-    found = device.xp.empty(n, panels.dtype)
+    entries = device.xp.empty(n, panels.dtype)
     if n:
         kernel = device.kernel("system.cu", "system_diagonal", panels.dtype, **constants(pattern))
         blocks = launch.system_blocks(n, device.limits)
-        kernel((blocks,), (launch.SYSTEM_THREADS,), (*_fronts(pattern, panels), found))
-    return found
+        kernel((blocks,), (launch.SYSTEM_THREADS,), (*_fronts(pattern, panels), entries))
+    return entries
 
 
 def _fronts(pattern: DevicePattern, panels: Array) -> tuple[Value, ...]:

@@ -64,9 +64,17 @@ def launches(
     levels = []
     for first, counts in zip(tasks.first, tasks.counts, strict=False):
         level = []
-        for part in launch.small_fronts(dtype, pattern.method, counts, device.limits):
-            begin = (np.int32(first + part.first), *map(np.int32, part.counts))
+        for small_launch in launch.small_fronts(dtype, pattern.method, counts, device.limits):
+            begin = (np.int32(first + small_launch.first), *map(np.int32, small_launch.counts))
             arguments = (fronts, outputs, *begin, values)
-            level.append(Launch(kernel, part.blocks, part.threads, arguments, part.shared))
+            level.append(
+                Launch(
+                    kernel,
+                    small_launch.blocks,
+                    small_launch.threads,
+                    arguments,
+                    small_launch.shared,
+                )
+            )
         levels.append(level)
     return levels

@@ -13,7 +13,7 @@ from ...dense.launch.products import Tile
 from ...runtime.limits import Limits
 from ..structs import FRONT_TILE, TILE_THREADS
 
-_OWN = 2816  # bytes of shared memory that the kernel declares itself, and what CUDA takes
+_STATIC_SHARED = 2816  # bytes of shared memory that the kernel declares itself, and what CUDA takes
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,17 @@ def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPl
 
     def plan(elements: int, outside: int = 0, workspace: int = 0, two: bool = False) -> TilesPlan:
         shared = (elements + scratch) * dtype.itemsize
-        residents = max(min(most, limits.shared_multiprocessor // (shared + _OWN)), 1)
+        residents = max(min(most, limits.shared_multiprocessor // (shared + _STATIC_SHARED)), 1)
         blocks = residents * limits.multiprocessors
         return TilesPlan(residents, TILE_THREADS, shared, blocks, two, outside, workspace)
 
     plans = plan(work + tile), plan(work, 1, tile), plan(0, 2, work + tile)
-    one = next(p for p in plans if p.outside == 2 or p.shared + _OWN <= limits.shared_block)
+    single = next(
+        p for p in plans if p.outside == 2 or p.shared + _STATIC_SHARED <= limits.shared_block
+    )
     two = plan(work + 2 * tile, two=True)
-    wanted = not method.one_triangle and not one.outside and two.residents == one.residents
-    return two if wanted and two.shared + _OWN <= limits.shared_block else one
+    wanted = not method.one_triangle and not single.outside and two.residents == single.residents
+    return two if wanted and two.shared + _STATIC_SHARED <= limits.shared_block else single
 
 
 def front_rows(pieces: int) -> tuple[int, int]:

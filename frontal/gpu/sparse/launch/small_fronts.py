@@ -15,7 +15,7 @@ from ..structs import SMALL_CHILDREN, SMALL_FRONT, SMALL_PANEL, SMALL_THREADS
 FEWEST_BLOCKS = 32  # of a level that are worth a launch of its small fronts
 _PANEL, _CHILDREN, _FRONT = SMALL_PANEL, SMALL_CHILDREN, SMALL_FRONT.dtype.itemsize
 _RESIDENTS = 8  # blocks that registers allow on a multiprocessor
-_OWN = 1024  # bytes of shared memory that CUDA takes
+_STATIC_SHARED = 1024  # bytes of shared memory that CUDA takes
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def small_order(method: Method, limits: Limits) -> int:
         order
         for order in (64, 32, 16)
         if order == 16
-        or small_tile(np.complex128, method, order) * (SMALL_THREADS // order) + _OWN
+        or small_tile(np.complex128, method, order) * (SMALL_THREADS // order) + _STATIC_SHARED
         <= limits.shared_block
     )
 
@@ -74,19 +74,19 @@ def small_fronts(
     """
     large, medium, small = counts
     others = -(-medium // 2) + -(-small // 4)
-    residents = limits.shared_multiprocessor // (small_tile(dtype, method, 64) + _OWN)
+    residents = limits.shared_multiprocessor // (small_tile(dtype, method, 64) + _STATIC_SHARED)
     rounds = others / (max(residents, 1) * limits.multiprocessors)
-    apart = large and residents < _RESIDENTS and rounds > 4
-    parts = [(large, 0, 0), (0, medium, small)] if apart else [counts]
+    split = large and residents < _RESIDENTS and rounds > 4
+    parts = [(large, 0, 0), (0, medium, small)] if split else [counts]
     out, first = [], 0
-    for part in parts:
+    for group in parts:
         shared = max(
             small_tile(dtype, method, order) * (SMALL_THREADS // order)
-            for order, count in zip((64, 32, 16), part, strict=True)
-            if count or not any(part)
+            for order, count in zip((64, 32, 16), group, strict=True)
+            if count or not any(group)
         )
-        blocks = part[0] + -(-part[1] // 2) + -(-part[2] // 4)
+        blocks = group[0] + -(-group[1] // 2) + -(-group[2] // 4)
         if blocks:
-            out.append(SmallLaunch(first, part, blocks, SMALL_THREADS, shared))
-        first += sum(part)
+            out.append(SmallLaunch(first, group, blocks, SMALL_THREADS, shared))
+        first += sum(group)
     return out

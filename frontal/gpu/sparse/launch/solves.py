@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ...runtime.limits import Limits
 from ..structs import FRONT_TILE, SMALL_LD, SOLVE_WARPS
 
-_OWN = 2560  # bytes of shared memory that a kernel declares itself, and what CUDA takes
+_STATIC_SHARED = 2560  # bytes of shared memory that a kernel declares itself, and what CUDA takes
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class SolvePlan:
     @property
     def constants(self) -> dict[str, int]:
         """Constants of the kernels."""
-        found = {"WIDTH": self.width, "AHEAD": self.ahead, "RESIDENTS": self.residents}
-        found |= {"IN_PLACE": 1} if self.in_place else {}
-        return found | ({"TEAM": self.team} if self.team > 1 else {})
+        constants = {"WIDTH": self.width, "AHEAD": self.ahead, "RESIDENTS": self.residents}
+        constants |= {"IN_PLACE": 1} if self.in_place else {}
+        return constants | ({"TEAM": self.team} if self.team > 1 else {})
 
     @property
     def teams(self) -> int:
@@ -64,7 +64,7 @@ def front_solve(dtype: npt.DTypeLike, width: int, limits: Limits) -> SolvePlan:
     """Choose the launch for fronts that are not small, and `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
     vectors, inverse = (SOLVE_WARPS + 4) * FRONT_TILE * width, FRONT_TILE * (FRONT_TILE + 1)
-    in_place = (vectors + inverse) * size + _OWN > limits.shared_block
+    in_place = (vectors + inverse) * size + _STATIC_SHARED > limits.shared_block
     shared = (vectors if in_place else vectors + inverse) * size
     registers = size * width <= 16 and size < 16 and limits.capability < (10, 0)
     ahead = 2 if registers else 1  # sets of entries in registers
@@ -75,7 +75,7 @@ def front_solve_small(dtype: npt.DTypeLike, width: int, limits: Limits) -> Solve
     """Choose the launch for small fronts, and `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
     warps, each = SOLVE_WARPS, SMALL_LD * width * size
-    while warps > 1 and warps * each + _OWN > limits.shared_block:
+    while warps > 1 and warps * each + _STATIC_SHARED > limits.shared_block:
         warps //= 2
     residents = 4 if size * width <= 8 else 3 if size * width <= 16 else 2
     return replace(_plan(width, 1, residents, warps * each, limits), threads=32 * warps)
@@ -93,7 +93,7 @@ def front_trees(
     team, rows : int
         See `trees_ld`.
     """
-    size, room = np.dtype(dtype).itemsize, limits.shared_block - _OWN
+    size, room = np.dtype(dtype).itemsize, limits.shared_block - _STATIC_SHARED
     ld, width = trees_ld(n, team, rows) + team * SMALL_LD, solve_width(dtype, width)
     most = SOLVE_WARPS if team == 1 else 1  # of a block
     while (teams := room // (ld * width * size)) < most and width > 1:
@@ -128,6 +128,6 @@ def front_places(tiles: int) -> tuple[int, int]:
 
 def _plan(width: int, ahead: int, most: int, shared: int, limits: Limits) -> SolvePlan:
     """Launch so many blocks a multiprocessor, or as many as shared memory has room for."""
-    residents = max(min(most, limits.shared_multiprocessor // (shared + _OWN)), 1)
+    residents = max(min(most, limits.shared_multiprocessor // (shared + _STATIC_SHARED)), 1)
     blocks = residents * limits.multiprocessors
     return SolvePlan(width, ahead, residents, 32 * SOLVE_WARPS, shared, blocks)

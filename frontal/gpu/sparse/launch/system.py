@@ -5,9 +5,12 @@ from __future__ import annotations
 from ...runtime.limits import Limits
 from ..structs import SYSTEM_THREADS
 
-_RESIDENTS, _FEW = 8, 2  # blocks of a multiprocessor, and where each has something to tell
+_RESIDENTS, _PROBING_RESIDENTS = (
+    8,
+    2,
+)  # blocks of a multiprocessor, and where each has something to tell
 _PLANES = 65535  # of any grid
-_LONG_ROW = 512  # entries for each thread of a team that ask for a larger team
+_MAX_LANE_ENTRIES = 512  # entries for each thread of a team that ask for a larger team
 
 
 def system_blocks(work: int, limits: Limits) -> int:
@@ -22,10 +25,10 @@ def planes(count: int) -> int:
 
 def probing_blocks(n: int, limits: Limits) -> int:
     """Blocks for n rows that leave numbers which others put together: no more than need be."""
-    return max(1, min(-(-n // SYSTEM_THREADS), _FEW * limits.multiprocessors))
+    return max(1, min(-(-n // SYSTEM_THREADS), _PROBING_RESIDENTS * limits.multiprocessors))
 
 
 def row_lanes(mean: int, longest: int) -> int:
     """Threads that read a row together, by the entries of rows."""
     lanes = 1 << min(max(mean.bit_length() - 1, 0), 5)
-    return 32 if longest > _LONG_ROW * lanes else lanes
+    return 32 if longest > _MAX_LANE_ENTRIES * lanes else lanes

@@ -9,12 +9,12 @@ from .schedule import TILE
 
 
 @jit
-def unpad_triangle(factor, out, k, m, panel, own, ld, last_ld, target):
+def unpad_triangle(factor, out, k, m, panel, l11_offset, ld, last_ld, target):
     """Copy panels of L as a device has them to those of the host."""
     inverse, lower = np.zeros((2, TILE, TILE), out.dtype)
     for s in range(k.size):
         to, order = target[s], k[s] + m[s]
-        start, tiles = panel[s] + own[s], -(-k[s] // TILE)
+        start, tiles = panel[s] + l11_offset[s], -(-k[s] // TILE)
         if last_ld[s] == 0:
             for j in range(k[s]):
                 inverse[j : k[s], j] = factor[start : start + k[s] - j]
@@ -59,7 +59,7 @@ def unpad_both(factor, out, k, m, panel, below, ld, upper_ld, target):
 @jit
 def invert_tiles(out, k, m, target):
     """Put L and U where panels have the inverses of diagonal tiles, see sparse/front.cuh."""
-    lower, upper, found = np.zeros((3, TILE, TILE), out.dtype)
+    lower, upper, inverse = np.zeros((3, TILE, TILE), out.dtype)
     for s in range(k.size):
         ld = k[s] + m[s]
         for first in range(0, k[s], TILE):
@@ -70,23 +70,23 @@ def invert_tiles(out, k, m, target):
                     lower[r, c] = out[at + r + c * ld]
                 for r in range(c, w):
                     upper[r, c] = out[at + r - c + (w - 1 - c) * ld]
-            _invert(lower, w, found)
+            _invert(lower, w, inverse)
             for c in range(w):
                 for r in range(c + 1, w):
-                    out[at + r + c * ld] = found[r, c]
-            _invert(upper, w, found)
+                    out[at + r + c * ld] = inverse[r, c]
+            _invert(upper, w, inverse)
             for c in range(w):
                 for r in range(c, w):
-                    out[at + c + r * ld] = found[r, c]
+                    out[at + c + r * ld] = inverse[r, c]
 
 
 @inner
-def _invert(lower, w, found):
+def _invert(lower, w, inverse):
     """The inverse of a lower triangle."""
     for c in range(w):
-        found[c, c] = 1 / lower[c, c]
+        inverse[c, c] = 1 / lower[c, c]
         for r in range(c + 1, w):
-            total = lower[r, c] * found[c, c]
+            total = lower[r, c] * inverse[c, c]
             for q in range(c + 1, r):
-                total += lower[r, q] * found[q, c]
-            found[r, c] = -total / lower[r, r]
+                total += lower[r, q] * inverse[q, c]
+            inverse[r, c] = -total / lower[r, r]

@@ -21,8 +21,8 @@ SLACK = 1  # epochs for which a place stays unused while there is room, so that 
 # pieces of all that find places of their own, and which come first: each is best once
 _ATTEMPTS = (256, "life"), (256, "size"), (64, "life"), (256, "end")
 _MAX_SEARCHED_INTERVALS = 4096  # with more that live at other times there is time for one order
-_BEYOND = 1.01  # times the least that is known: so that nobody waits,
-_SPACE = 1.14  # and where there is room
+_MAX_EXCESS_RATIO = 1.01  # times the least that is known: so that nobody waits,
+_SLACK_RATIO = 1.14  # and where there is room
 
 
 class Slack(NamedTuple):
@@ -53,7 +53,9 @@ class Taken(NamedTuple):
     free: np.ndarray
 
 
-Given = tuple[np.ndarray, int, Taken]  # where panels begin, launches of small fronts, messages
+Constraints = tuple[
+    np.ndarray, int, Taken
+]  # where panels begin, launches of small fronts, messages
 
 
 class _Chunks(NamedTuple):
@@ -87,7 +89,7 @@ class Packing(NamedTuple):
 
 
 def packed(
-    first: np.ndarray, last: np.ndarray, size: np.ndarray, given: Given, room: Slack
+    first: np.ndarray, last: np.ndarray, size: np.ndarray, constraints: Constraints, room: Slack
 ) -> Packing:
     """Place what lives from `first` to `last`: by the best of some orders, if it matters.
 
@@ -104,40 +106,45 @@ def packed(
     room : Slack
     """
     name = first * (int(last.max(initial=0)) + 1) + last
-    sorting, there = np.argsort(name, kind="stable"), max(int(given[0][-1]), int(given[2].end[-1]))
+    sorting, lower_bound = (
+        np.argsort(name, kind="stable"),
+        max(int(constraints[0][-1]), int(constraints[2].end[-1])),
+    )
     few = np.count_nonzero(np.diff(name[sorting])) < _MAX_SEARCHED_INTERVALS
-    one, *others = _ATTEMPTS if few else _ATTEMPTS[-1:]
+    first_attempt, *others = _ATTEMPTS if few else _ATTEMPTS[-1:]
 
     def tried(pieces: int, before: str) -> tuple[Packing, _Chunks]:
         chunks = _chunks(name, sorting, first, last, size, pieces, before)
-        return _fit(chunks, given, 0, 0, waits=False), chunks
+        return _fit(chunks, constraints, 0, 0, waits=False), chunks
 
-    best, chunks = tried(*one)
-    if best.entries > max(there, room.few) and others:
+    best, chunks = tried(*first_attempt)
+    if best.entries > max(lower_bound, room.few) and others:
         alone = thread_count() < len(_ATTEMPTS)
         with ExitStack() as over:
             begun = [
                 over.enter_context(BackgroundTask(partial(tried, *x), now=alone)) for x in others
             ]
-            found = [one.result() for one in begun]
-        best, chunks = min([(best, chunks), *found], key=lambda one: one[0].entries)
-    least = max(best.entries, there)
-    most = max(least, room.few, min(room.most, int(_SPACE * least)))
+            trials = [one.result() for one in begun]
+        best, chunks = min([(best, chunks), *trials], key=lambda one: one[0].entries)
+    least = max(best.entries, lower_bound)
+    most = max(least, room.few, min(room.most, int(_SLACK_RATIO * least)))
     for limit in sorted({most, least}, reverse=True):
-        apart = _fit(chunks, given, SLACK, limit)
-        if apart.entries <= _BEYOND * most:
-            return apart
-    return _fit(chunks, given, 0, 0)
+        spaced = _fit(chunks, constraints, SLACK, limit)
+        if spaced.entries <= _MAX_EXCESS_RATIO * most:
+            return spaced
+    return _fit(chunks, constraints, 0, 0)
 
 
-def _fit(chunks: _Chunks, given: Given, slack: int, limit: int, waits: bool = True) -> Packing:
+def _fit(
+    chunks: _Chunks, constraints: Constraints, slack: int, limit: int, waits: bool = True
+) -> Packing:
     """Find places; without `waits` nothing is told of these, which takes as long."""
     begin, wait = np.zeros((2, chunks.first.size), np.int64)
-    panel_waits = np.zeros(given[0].size - 1, np.int64)
-    things, found = (chunks.first, chunks.last, chunks.length), (begin, wait, panel_waits)
-    written, launches, taken = given
-    of = *things, written, launches, taken.end, taken.free, slack, limit, *found
-    entries = int(_first_fit(*of) if chunks.in_time else _fit_each(*of, waits))
+    panel_waits = np.zeros(constraints[0].size - 1, np.int64)
+    things, outputs = (chunks.first, chunks.last, chunks.length), (begin, wait, panel_waits)
+    written, launches, taken = constraints
+    arguments = *things, written, launches, taken.end, taken.free, slack, limit, *outputs
+    entries = int(_first_fit(*arguments) if chunks.in_time else _fit_each(*arguments, waits))
     place = chunks.inside + begin[chunks.chunk]
     return Packing(place, wait[chunks.chunk], panel_waits, entries)
 
@@ -199,8 +206,8 @@ def _fit_each(
     for c in range(first.size):
         for unused in range(slack, -1, -1):
             until = last[c] + (unused if last[c] >= launches else 0)
-            of = begin, end, born, dies, fixed + c, first[c], until, launches, unused
-            low = _lowest_gap(*of, written[min(until + 1, panel_wait.size)], length[c])
+            arguments = begin, end, born, dies, fixed + c, first[c], until, launches, unused
+            low = _lowest_gap(*arguments, written[min(until + 1, panel_wait.size)], length[c])
             high = low + length[c]
             if high <= limit:
                 break
@@ -226,8 +233,8 @@ def _lowest_gap(begin, end, born, dies, count, first, until, launches, unused, l
         if end[q] > low:
             if begin[q] - low >= length:
                 break
-            other = dies[q] + (unused if dies[q] >= launches else 0)
-            if born[q] <= until and first <= other:
+            released = dies[q] + (unused if dies[q] >= launches else 0)
+            if born[q] <= until and first <= released:
                 low = end[q]
     return low
 
@@ -235,11 +242,11 @@ def _lowest_gap(begin, end, born, dies, count, first, until, launches, unused, l
 @inner
 def _last_before(begin, end, dies, low, high, first):
     """When the last one that dies before `first` is over, of those in a piece of memory."""
-    found = np.int64(0)
+    latest = np.int64(0)
     for q in range(np.searchsorted(begin, high)):
         if (low < end[q]) & (dies[q] < first):
-            found = max(found, dies[q] + 1)
-    return found
+            latest = max(latest, dies[q] + 1)
+    return latest
 
 
 @jit
@@ -281,11 +288,11 @@ def _first_fit(
 @inner
 def _latest(begin, free, count, low, high):
     """When all of a piece is free."""
-    found, j = np.int64(0), _segment(begin, count, low)
+    latest, j = np.int64(0), _segment(begin, count, low)
     while low < high and j < count and begin[j] < high:
-        found = max(found, free[j])
+        latest = max(latest, free[j])
         j += 1
-    return found
+    return latest
 
 
 @inner

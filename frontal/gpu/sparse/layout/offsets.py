@@ -85,18 +85,18 @@ def place(
     panel, written = _written(time, parts.panels)
     dies = np.where(parent >= 0, time[parent], time)
     sizes = np.append(parts.blocks, parts.products)
-    there = np.flatnonzero(sizes)
-    front = there % max(fronts, 1)
-    dies = np.where(there < fronts, dies[front], time[front])
+    used = np.flatnonzero(sizes)
+    front = used % max(fronts, 1)
+    dies = np.where(used < fronts, dies[front], time[front])
     ends, messages = _up(written[-1], multiple), int(parts.messages.sum())
     taken = _taken(parts.messages, time, written, multiple)
-    given = written, schedule.small_levels, taken
-    found = packed(time[front], dies, sizes[there], given, room)
-    offset, need = np.zeros(2 * fronts, np.int64), found.panel_waits[time]
-    offset[there] = found.place
-    np.maximum.at(need, front, found.waits)
+    constraints = written, schedule.small_levels, taken
+    packing = packed(time[front], dies, sizes[used], constraints, room)
+    offset, need = np.zeros(2 * fronts, np.int64), packing.panel_waits[time]
+    offset[used] = packing.place
+    np.maximum.at(need, front, packing.waits)
     need = np.maximum(need - schedule.small_levels, 0).astype(np.int32)
-    entries = _up(max(found.entries, ends, int(taken.end[-1])), multiple)
+    entries = _up(max(packing.entries, ends, int(taken.end[-1])), multiple)
     sent = int(taken.end[0])
     return Places(panel, offset[:fronts], offset[fronts:], need, ends, sent, messages, entries)
 
@@ -110,16 +110,16 @@ def _taken(messages: np.ndarray, time: np.ndarray, written: np.ndarray, multiple
 
     Those of a front lie behind panels that are written before it is done, or soon after it.
     """
-    there = by_time(time)
-    there = there[messages[there] > 0]
-    if not there.size:
-        return Taken(np.zeros(1, np.int64), there)
-    ends, time = np.append(0, np.cumsum(messages[there])), time[there]
+    order = by_time(time)
+    order = order[messages[order] > 0]
+    if not order.size:
+        return Taken(np.zeros(1, np.int64), order)
+    ends, time = np.append(0, np.cumsum(messages[order])), time[order]
     behind = written[np.minimum(time + 1 + interval_packing.SLACK, written.size - 1)]
     first = _up((behind - ends[:-1]).max(), multiple)
     begins = np.flatnonzero(np.diff(ends[:-1] * _PARTS // ends[-1], prepend=-1))
     free = np.maximum.reduceat(time + 1, begins)
-    return Taken(first + ends[np.append(begins, there.size)], free)
+    return Taken(first + ends[np.append(begins, order.size)], free)
 
 
 def _written(time: np.ndarray, panels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

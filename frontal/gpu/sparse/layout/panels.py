@@ -63,7 +63,7 @@ class DeviceLayout:
     """
 
     places: Places
-    own: np.ndarray
+    l11_offset: np.ndarray
     below: np.ndarray
     ld: np.ndarray
     upper_ld: np.ndarray
@@ -71,7 +71,7 @@ class DeviceLayout:
     size: np.ndarray
 
     @classmethod
-    def of(cls, tree: Fronts, dtype: np.dtype) -> DeviceLayout:
+    def from_fronts(cls, tree: Fronts, dtype: np.dtype) -> DeviceLayout:
         """Lay panels out, with contribution blocks among those that are written later."""
         shapes = shapes_of(tree, dtype)
         # messages and values that begin amid a cache line would take one more
@@ -87,21 +87,21 @@ class DeviceLayout:
 
 
 def shapes_of(tree: Fronts, dtype: np.dtype) -> tuple[np.ndarray, ...]:
-    """Fields of `DeviceLayout` from `own` on; parts and columns start at multiples of 16 bytes."""
+    """Fields of `DeviceLayout` from `l11_offset` on; columns start at multiples of 16 bytes."""
     k, m, wide = tree.k, tree.m, max(16 // dtype.itemsize, 1)
     upper_ld, last = -(-m // wide) * wide, np.maximum(-(-k // TILE) - 1, 0)
     last_ld = -(-(k - TILE * last) // wide) * wide
     if tree.method.one_triangle:
-        own, below, ld = k * upper_ld, np.zeros_like(k), upper_ld
+        l11_offset, below, ld = k * upper_ld, np.zeros_like(k), upper_ld
         packed = (last == 0) & (not tree.method.indefinite)
         last_ld = np.where(packed, 0, last_ld)
         triangle = -(-k * (k + 1) // (2 * wide)) * wide
-        size = own + np.where(packed, triangle, tile_rows(last) + (k + 1) * last_ld)
+        size = l11_offset + np.where(packed, triangle, tile_rows(last) + (k + 1) * last_ld)
     else:
-        own, below = np.zeros_like(k), -(-k // wide) * wide
+        l11_offset, below = np.zeros_like(k), -(-k // wide) * wide
         ld = below + upper_ld
         size = k * (ld + upper_ld)
-    return own, below, ld, upper_ld, last_ld, size
+    return l11_offset, below, ld, upper_ld, last_ld, size
 
 
 def parts_of(tree: Fronts, size: np.ndarray, dtype: np.dtype) -> Parts:
@@ -152,13 +152,13 @@ class Fronts:
         small: int = _MAX_SMALL_ROWS,
         fewest: int = launch.FEWEST_BLOCKS,
         schedule: Schedule | None = None,
-        of: Fronts | None = None,
+        fronts: Fronts | None = None,
     ) -> None:
         self.device, self.plan, self.method, self.fewest = device, plan, method, fewest
         self._placed: dict[np.dtype, dict[str, Array]] = {}
         self._structs: dict[np.dtype, np.ndarray] = {}
-        if of is not None:
-            known = vars(of)
+        if fronts is not None:
+            known = vars(fronts)
             vars(self).update((name, known[name]) for name in _SHARED if name in known)
             return
         self._layouts: dict[np.dtype, DeviceLayout] = {}
@@ -178,9 +178,9 @@ class Fronts:
 
     def spent(self, make: Callable[[Fronts], Made]) -> Made:
         """The same for the last time: it is not kept any longer."""
-        found = self.once(make)
+        value = self.once(make)
         self._once.pop(make, None)
-        return found
+        return value
 
     @cached_property
     def arrays(self) -> dict[str, Array]:
@@ -223,7 +223,7 @@ class Fronts:
     def layout(self, dtype: np.dtype) -> DeviceLayout:
         """Return where panels of this scalar type lie."""
         if dtype not in self._layouts:
-            self._layouts[dtype] = DeviceLayout.of(self, dtype)
+            self._layouts[dtype] = DeviceLayout.from_fronts(self, dtype)
         return self._layouts[dtype]
 
     def placed(self, dtype: np.dtype) -> dict[str, Array]:
@@ -231,15 +231,15 @@ class Fronts:
         if dtype not in self._placed:
             layout, names = self.layout(dtype), ["panel", "block", "need"]
             names += ["product"] * self.method.indefinite
-            given = {name: getattr(layout.places, name) for name in names}
-            self._placed[dtype] = on_device(self.device, given, self.piece)
+            host_arrays = {name: getattr(layout.places, name) for name in names}
+            self._placed[dtype] = on_device(self.device, host_arrays, self.piece)
         return self._placed[dtype]
 
     def struct(self, dtype: np.dtype) -> np.ndarray:
         """Return the struct `Fronts` of the kernels for panels of this scalar type."""
         if dtype not in self._structs:
-            given = {name: self.placed(dtype)[name] for name in ("panel", "block")}
-            self._structs[dtype] = filled(self.device, structs.FRONTS, **given, **self.arrays)
+            offsets = {name: self.placed(dtype)[name] for name in ("panel", "block")}
+            self._structs[dtype] = filled(self.device, structs.FRONTS, **offsets, **self.arrays)
         return self._structs[dtype]
 
     def to_host(self, factor: np.ndarray, panel: np.ndarray | None = None) -> np.ndarray:
@@ -253,20 +253,20 @@ class Fronts:
             Where they begin, if that is not as on the device.
         """
         layout, target = self.layout(factor.dtype), panel_offsets(self.plan, self.method)
-        given = factor, np.zeros(int(target[-1]), factor.dtype), self.k, self.m
+        arguments = factor, np.zeros(int(target[-1]), factor.dtype), self.k, self.m
         panel = layout.places.panel if panel is None else panel
         if self.method.one_triangle:
-            unpad_triangle(*given, panel, layout.own, layout.ld, layout.last_ld, target)
+            unpad_triangle(*arguments, panel, layout.l11_offset, layout.ld, layout.last_ld, target)
         else:
-            unpad_both(*given, panel, layout.below, layout.ld, layout.upper_ld, target)
-            invert_tiles(given[1], self.k, self.m, target)
-        return given[1]
+            unpad_both(*arguments, panel, layout.below, layout.ld, layout.upper_ld, target)
+            invert_tiles(arguments[1], self.k, self.m, target)
+        return arguments[1]
 
 
 def on_device(device: Device, lists: Untyped, piece: Slab | None) -> Untyped:
     """The same lists, a dataclass or a dictionary, with arrays of a device."""
-    here = arrays_of(lists)
-    arrays = dict(zip(here, device.uploads([*here.values()], piece), strict=True))
+    host_arrays = arrays_of(lists)
+    arrays = dict(zip(host_arrays, device.uploads([*host_arrays.values()], piece), strict=True))
     return arrays if isinstance(lists, dict) else replace(lists, **arrays)
 
 
@@ -298,8 +298,8 @@ def narrow(source: np.ndarray) -> type[np.unsignedinteger]:
 def cut_sizes(tree: Fronts) -> np.ndarray:
     """Numbers that `Fronts.indices` has of each child of a front that is not small."""
     parent = tree.plan.parent
-    there = (parent >= 0) & ~tree.schedule.small[parent]
-    return np.where(there, tree.m + tree.tiles[parent] + 1, 0)
+    has_cuts = (parent >= 0) & ~tree.schedule.small[parent]
+    return np.where(has_cuts, tree.m + tree.tiles[parent] + 1, 0)
 
 
 def _cuts(tree: Fronts) -> tuple[np.ndarray, np.ndarray]:

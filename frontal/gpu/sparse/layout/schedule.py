@@ -20,7 +20,7 @@ from ..structs import FRONT_TILE as TILE
 _GROUP = 512  # tiles of rows of fronts whose columns take turns
 _MIN_SOLO_TILES = 64  # tiles of rows of fronts that keep a device busy alone,
 _DEPTHS = 2, 3  # and levels below roots up to which they may be worked on one after another,
-_SAVES = 0.97  # if that takes so much less memory,
+_MAX_MEMORY_RATIO = 0.97  # if that takes so much less memory,
 _MAX_SOLO_FRONTS = 16  # and if they are few: those of many systems in one forest keep their levels
 _EPOCH = 256  # tasks
 _MAX_FOLLOWED_FRONTS = 512  # fronts of a level whose last diagonal tiles are followed too
@@ -110,8 +110,8 @@ def by_segments(
     """
     small, segment, segments = schedule.small, segment.astype(np.int64), int(segment.max()) + 1
     levels, rest = schedule.small_levels, schedule.levels - schedule.small_levels
-    apart = levels * segments + rest * segment + schedule.level - levels
-    level = np.where(small, levels * segment + schedule.level, apart).astype(np.int32)
+    tiled_level = levels * segments + rest * segment + schedule.level - levels
+    level = np.where(small, levels * segment + schedule.level, tiled_level).astype(np.int32)
     return _scheduled(k, m, method, small, level, levels * segments, segment)
 
 
@@ -130,8 +130,8 @@ def _scheduled(
     group = (np.cumsum(tiles) - tiles) // _GROUP
     time = level.copy()
     tasks = tiles * (tiles + 1) // 2 if method.one_triangle else tiles**2
-    apart = np.zeros_like(group) if segment is None else segment[tiled]
-    time[tiled] = small_levels + _epochs(level[tiled], group, apart, tasks)
+    tiled_segment = np.zeros_like(group) if segment is None else segment[tiled]
+    time[tiled] = small_levels + _epochs(level[tiled], group, tiled_segment, tasks)
     return Schedule(small, level, small_levels, tiled, group, time)
 
 
@@ -144,8 +144,8 @@ def _epochs(
     """
     begins = (np.diff(level, prepend=-1) != 0) | (np.diff(group, prepend=-1) != 0)
     before = np.maximum.accumulate(np.where(begins, np.cumsum(tasks) - tasks, 0))
-    other = np.diff(segment, prepend=segment[:1]) != 0
-    return np.cumsum((np.diff(before // _EPOCH, prepend=0) != 0) | other)
+    new_segment = np.diff(segment, prepend=segment[:1]) != 0
+    return np.cumsum((np.diff(before // _EPOCH, prepend=0) != 0) | new_segment)
 
 
 def by_time(time: np.ndarray) -> np.ndarray:
@@ -157,9 +157,9 @@ def contribution_entries(m: np.ndarray, method: Method) -> np.ndarray:
     """Entries of contribution blocks of these orders, as sparse/front.cuh lays them out."""
     if not method.one_triangle:
         return m * m
-    whole = m // TILE
-    rest = m - whole * TILE
-    return TILE * whole * m - TILE * TILE * whole * (whole - 1) // 2 + rest * rest
+    full_tiles = m // TILE
+    rest = m - full_tiles * TILE
+    return TILE * full_tiles * m - TILE * TILE * full_tiles * (full_tiles - 1) // 2 + rest * rest
 
 
 def followed_tiles(schedule: Schedule, k: np.ndarray, m: np.ndarray) -> np.ndarray:
@@ -196,14 +196,14 @@ def _staggered(
     if method.indefinite or not large.any():
         return level
     of_panels = k * (k + 1) // 2 + k * m if method.one_triangle else k * (k + 2 * m)
-    of = parent, of_panels, contribution_entries(m, method)
-    found, least = level, _needed(level, *of)
+    arguments = parent, of_panels, contribution_entries(m, method)
+    best, least = level, _needed(level, *arguments)
     for depth in _DEPTHS:
         trial, raised = _one_by_one(parent, level, large, depth)
-        needed = _needed(trial, *of)
-        if raised <= _MAX_SOLO_FRONTS and needed < _SAVES * least:
-            found, least = trial, needed
-    return found
+        needed = _needed(trial, *arguments)
+        if raised <= _MAX_SOLO_FRONTS and needed < _MAX_MEMORY_RATIO * least:
+            best, least = trial, needed
+    return best
 
 
 def _needed(level: np.ndarray, parent: np.ndarray, panels: np.ndarray, blocks: np.ndarray) -> float:
@@ -228,15 +228,15 @@ def _one_by_one(parent, level, large, top):
     for s in range(parent.size):
         if depth[s] >= top or not large[s]:
             most = max(most, level[s])
-    found, raised = level.copy(), 0
+    new_level, raised = level.copy(), 0
     for s in range(parent.size):
         if depth[s] < top and large[s]:
             raised += 1
-            most = max(most + np.int32(1), found[s])
-            found[s] = most
+            most = max(most + np.int32(1), new_level[s])
+            new_level[s] = most
         if parent[s] >= 0:
-            found[parent[s]] = max(found[parent[s]], found[s] + np.int32(1))
-    return found, raised
+            new_level[parent[s]] = max(new_level[parent[s]], new_level[s] + np.int32(1))
+    return new_level, raised
 
 
 @jit

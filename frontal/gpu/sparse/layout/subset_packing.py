@@ -12,7 +12,7 @@ def packed_subset(sizes: list[int], room: int) -> tuple[list[int | None], int]:
 
     Examples
     --------
-    >>> fitted([300, 600, 100], 1024)
+    >>> packed_subset([300, 600, 100], 1024)
     ([None, 0, 768], 1024)
     """
     padded = [aligned(size) for size in sizes]

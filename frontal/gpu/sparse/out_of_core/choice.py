@@ -72,10 +72,10 @@ def _least(
     symbolic: Symbolic, tree: Fronts, trials: list[StreamedPattern], values: np.dtype
 ) -> int:
     """The least limit that one of these keeps; of the whole tree where it has no segments."""
-    found: int | None = None
+    least: int | None = None
     for trial in sorted(trials, key=lambda trial: trial.least):
-        if found is not None and trial.least * trial.dtype.itemsize >= found:
+        if least is not None and trial.least * trial.dtype.itemsize >= least:
             break
         total = _bytes(symbolic, trial, values)
-        found = total if found is None else min(found, total)
-    return footprint(symbolic, tree, values, values)["total"] if found is None else found
+        least = total if least is None else min(least, total)
+    return footprint(symbolic, tree, values, values)["total"] if least is None else least

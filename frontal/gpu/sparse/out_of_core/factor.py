@@ -47,12 +47,12 @@ class StreamedFactor(GpuFactor):
         at, tile = self._held[s], j // TILE
         if pattern.method.one_triangle:
             ld = np.where(tile + 1 < pattern.pivot_tiles[s], TILE, layout.last_ld[s])
-            at += layout.own[s] + TILE * TILE * (tile * (tile + 1) // 2) + TILE * tile
+            at += layout.l11_offset[s] + TILE * TILE * (tile * (tile + 1) // 2) + TILE * tile
             packed = layout.last_ld[s] == 0
             at = np.where(packed, at + j * pattern.k[s] - j * (j - 1) // 2, at + j * ld + j % TILE)
-            found = self.storage.windows.host[at]
-            found[packed] = 1 / found[packed]
-            return found
+            entries = self.storage.windows.host[at]
+            entries[packed] = 1 / entries[packed]
+            return entries
         w = np.minimum(TILE, pattern.k[s] - TILE * tile)  # of U the inverse, see sparse/front.cuh
         at += TILE * tile + (TILE * tile + w - 1 - j % TILE) * layout.ld[s]
         with np.errstate(all="ignore"):
@@ -62,9 +62,9 @@ class StreamedFactor(GpuFactor):
         """See `NumericFactor`."""
         entries, pattern, values = self.entries, self.pattern, self.values
         values = values if values.dtype == self.dtype else values.astype(self.dtype)
-        found = pattern.device.xp.zeros(2, np.float64)
+        maxima = pattern.device.xp.zeros(2, np.float64)
         blocks, windows = self.storage.blocks, self.storage.windows
-        of = (
+        matrix = (
             np.int32(entries.lanes),
             entries.pointer,
             values,
@@ -74,11 +74,11 @@ class StreamedFactor(GpuFactor):
         def look(g: int) -> None:
             first = int(pattern.places.piece[g]) * self.dtype.itemsize
             panels = np.uint64(pattern.device.pointer(windows.on_device(g)) - first)
-            given = pattern, self.dtype, panels, pattern.segments[g].columns
-            pivot_statistics.look_at_entries(*given, of, found)
+            arguments = pattern, self.dtype, panels, pattern.segments[g].columns
+            pivot_statistics.look_at_entries(*arguments, matrix, maxima)
 
         windows.through((g, partial(look, g)) for g in range(pattern.count))
-        largest, norm = pattern.device.download(found).tolist()
+        largest, norm = pattern.device.download(maxima).tolist()
         size = norm if self.scales[0] is None else 1.0
         return largest / size if size else 0.0
 
@@ -87,7 +87,7 @@ class StreamedFactor(GpuFactor):
         self.pattern.device.wait()  # for copies
         super().free()
 
-    def at_once(self, b: object, trans: str, how: int) -> DeviceSolution | None:
+    def solve_fast(self, b: object, trans: str, how: int) -> DeviceSolution | None:
         """See `NumericFactor`: it is no graph."""
         return None
 

@@ -34,19 +34,19 @@ class StreamedFactorization:
         self.pattern, self.values, self.tiny, self._windows = pattern, values, tiny, windows
         self._numbers = storage.panels, storage.blocks, storage.largest
         self._state = State(pattern, storage)
-        given = pattern, storage, values, tiny, self._state
-        levels = small_fronts.launches(*given) if pattern.schedule.small.any() else []
+        arguments = pattern, storage, values, tiny, self._state
+        levels = small_fronts.launches(*arguments) if pattern.schedule.small.any() else []
         room = workspace(pattern, storage.panels.dtype)
         self._small = [[x for one in levels[of.levels] for x in one] for of in pattern.segments]
         self._tiles: list[list[Launch]] = []
-        for of, sent in zip(pattern.segments, pattern.places.sent.tolist(), strict=True):
-            first = sent - self._messages(0, of.fronts.start)
+        for segment, sent in zip(pattern.segments, pattern.places.sent.tolist(), strict=True):
+            first = sent - self._messages(0, segment.fronts.start)
             address = pattern.device.pointer(storage.panels) + first * storage.panels.itemsize
-            part = TiledFronts(of.tasks, of.pieces, address, room)
-            there = of.tasks.start < of.tasks.stop
-            self._tiles.append(tile_launches(*given, part) if there else [])
+            tiled_fronts = TiledFronts(segment.tasks, segment.pieces, address, room)
+            has_tasks = segment.tasks.start < segment.tasks.stop
+            self._tiles.append(tile_launches(*arguments, tiled_fronts) if has_tasks else [])
         self._looks: list[Callable[[], object]] | None = None
-        self._again = False
+        self._repeated = False
 
     def _messages(self, first: int, last: int) -> int:
         """Numbers in the messages of fronts from the first one on and before the last."""
@@ -72,23 +72,23 @@ class StreamedFactorization:
         state.fetch()
         lane.join(marks[-1])
         state.ended()
-        self._again = True
+        self._repeated = True
         return state
 
     def _factorize(self, g: int) -> None:
         """Enqueue the fronts of a segment."""
-        device, state, of = self.pattern.device, self._state, self.pattern.segments[g]
-        for one in self._small[g]:
-            one()
+        device, state, segment = self.pattern.device, self._state, self.pattern.segments[g]
+        for launch in self._small[g]:
+            launch()
         if not self._tiles[g]:
             return
         first = int(self.pattern.places.sent[g])
-        sent = self._messages(of.fronts.start, of.fronts.stop)
+        sent = self._messages(segment.fronts.start, segment.fronts.stop)
         device.clear(state.ticket)
         if sent:
             device.clear(self._numbers[0][first : first + sent], 0xFF)
-        for one in self._tiles[g]:
-            one()
+        for launch in self._tiles[g]:
+            launch()
 
     def _piece(self, g: int) -> Array:
         """The panels of a segment while they are made."""
@@ -101,7 +101,7 @@ class StreamedFactorization:
             return []
         if self._looks is not None:
             return self._looks
-        of = self.pattern, *self._numbers, self.values, self._state.examined, self._again
-        looks = [examination(*of, segment.columns) for segment in self.pattern.segments]
-        self._looks = looks if self._again else None
+        arguments = self.pattern, *self._numbers, self.values, self._state.examined, self._repeated
+        looks = [examination(*arguments, segment.columns) for segment in self.pattern.segments]
+        self._looks = looks if self._repeated else None
         return looks

@@ -75,7 +75,7 @@ class SegmentTimes(NamedTuple):
     over: np.ndarray
 
     @classmethod
-    def of(cls, tree: Fronts, segment: np.ndarray) -> SegmentTimes:
+    def from_fronts(cls, tree: Fronts, segment: np.ndarray) -> SegmentTimes:
         """That of a schedule by segments."""
         schedule, small = tree.schedule, tree.schedule.small
         count = int(segment[-1]) + 1
@@ -106,7 +106,7 @@ class Lifetimes(NamedTuple):
     size: np.ndarray
 
     @classmethod
-    def of(
+    def from_fronts(
         cls, clock: SegmentTimes, parent: np.ndarray, parts: Parts, segment: np.ndarray
     ) -> Lifetimes:
         """Of all that fronts of a tree need, pieces and messages by segments."""
@@ -130,13 +130,13 @@ class Lifetimes(NamedTuple):
 
     def placed(self) -> tuple[np.ndarray, np.ndarray, int]:
         """Places, times that must be over before anything is written there, and the end of all."""
-        there = np.flatnonzero(self.size)
+        used = np.flatnonzero(self.size)
         times = int(self.last.max(initial=0)) + 1
-        nothing = np.zeros(times + 1, np.int64), 0, Taken(np.zeros(1, np.int64), there[:0])
-        found = packed(self.first[there], self.last[there], self.size[there], nothing, NO_SLACK)
+        nothing = np.zeros(times + 1, np.int64), 0, Taken(np.zeros(1, np.int64), used[:0])
+        packing = packed(self.first[used], self.last[used], self.size[used], nothing, NO_SLACK)
         place, waits = np.zeros((2, self.size.size), np.int64)
-        place[there], waits[there] = found.place, found.waits
-        return place, waits, found.entries
+        place[used], waits[used] = packing.place, packing.waits
+        return place, waits, packing.entries
 
 
 def with_room(layout: StreamedLayout, size: int, dtype: np.dtype) -> StreamedLayout:

@@ -47,14 +47,16 @@ class StreamedPattern(DevicePattern):
     dtype : numpy.dtype
     """
 
-    def __init__(self, of: Fronts, segment: np.ndarray, dtype: np.dtype) -> None:
-        schedule = by_segments(of.schedule, of.k, of.m, of.method, segment)
-        super().__init__(of.device, of.plan, of.method, fewest=of.fewest, schedule=schedule)
-        self.followed, self.dtype = of.followed, dtype  # as there, so that bits are the same
+    def __init__(self, fronts: Fronts, segment: np.ndarray, dtype: np.dtype) -> None:
+        schedule = by_segments(fronts.schedule, fronts.k, fronts.m, fronts.method, segment)
+        super().__init__(
+            fronts.device, fronts.plan, fronts.method, fewest=fronts.fewest, schedule=schedule
+        )
+        self.followed, self.dtype = fronts.followed, dtype  # as there, so that bits are the same
         self._segment = segment
         self.count = int(segment[-1]) + 1
-        if "arrays" in vars(of):
-            self.arrays = vars(of)["arrays"]
+        if "arrays" in vars(fronts):
+            self.arrays = vars(fronts)["arrays"]
 
     @property
     def segment(self) -> np.ndarray:
@@ -63,17 +65,17 @@ class StreamedPattern(DevicePattern):
 
     @cached_property
     def _clock(self) -> SegmentTimes:
-        return SegmentTimes.of(self, self.segment)
+        return SegmentTimes.from_fronts(self, self.segment)
 
     @cached_property
     def _lives(self) -> Lifetimes:
         parts = parts_of(self, shapes_of(self, self.dtype)[-1], self.dtype)
-        return Lifetimes.of(self._clock, self.plan.parent, parts, self.segment)
+        return Lifetimes.from_fronts(self._clock, self.plan.parent, parts, self.segment)
 
-    def is_like(self, other: StreamedPattern) -> bool:
+    def is_like(self, pattern: StreamedPattern) -> bool:
         """Whether another one of the same fronts has the same segments and places."""
-        same = self.places.places.entries == other.places.places.entries
-        return same and np.array_equal(self.segment, other.segment)
+        same = self.places.places.entries == pattern.places.places.entries
+        return same and np.array_equal(self.segment, pattern.segment)
 
     @property
     def least(self) -> int:

@@ -52,13 +52,13 @@ def segmentations(plan: Plan, parts: Parts) -> Iterator[np.ndarray]:
 @jit
 def _alive(blocks, child_pointer, children):
     """Entries of contribution blocks that are alive at each front, worked on one by one."""
-    found, alive = np.zeros(blocks.size, np.int64), np.int64(0)
+    entries, alive = np.zeros(blocks.size, np.int64), np.int64(0)
     for s in range(blocks.size):
         alive += blocks[s]
-        found[s] = alive
+        entries[s] = alive
         for q in range(child_pointer[s], child_pointer[s + 1]):
             alive -= blocks[children[q]]
-    return found
+    return entries
 
 
 @jit
@@ -68,11 +68,16 @@ def _cut(panels, alive, messages, budget):
     As far as single fronts do.
     """
     segment = np.zeros(panels.size, np.int32)
-    count, own, most, sent = np.int32(0), np.int64(0), np.int64(0), np.int64(0)
+    count, panel_entries, most, sent = np.int32(0), np.int64(0), np.int64(0), np.int64(0)
     for s in range(panels.size):
         most, sent = max(most, alive[s]), sent + messages[s]
-        if own > 0 and 2 * (own + panels[s]) + most + sent > budget:
-            count, own, most, sent = count + np.int32(1), np.int64(0), alive[s], messages[s]
-        own += panels[s]
+        if panel_entries > 0 and 2 * (panel_entries + panels[s]) + most + sent > budget:
+            count, panel_entries, most, sent = (
+                count + np.int32(1),
+                np.int64(0),
+                alive[s],
+                messages[s],
+            )
+        panel_entries += panels[s]
         segment[s] = count
     return segment

@@ -61,39 +61,39 @@ class StreamedSolver(DeviceSolver):
             self._prepare(widths)
             blocks = []
             for i, width in enumerate(widths):
-                part = slice(first, min(first + width, total))
-                blocks.append((part, self._block(i, width, flip)))
-                first = part.stop
+                columns = slice(first, min(first + width, total))
+                blocks.append((columns, self._block(i, width, flip)))
+                first = columns.stop
             yield Pass(blocks, partial(self._run, [block for _, block in blocks]))
 
     def _widths(self, total: int) -> list[int]:
         """Right-hand sides of the blocks of a pass, of which the first at least has its place."""
-        found, room = [], self._spare.nbytes
+        widths, room = [], self._spare.nbytes
         while total > 0:
             width = launch.solve_width(self.dtype, total)
             while width > 1 and self._size(width) > room:
                 width //= 2
-            if found and self._size(width) > room:
+            if widths and self._size(width) > room:
                 break
-            found.append(width)
+            widths.append(width)
             total, room = total - width, room - self._size(width)
-        return found
+        return widths
 
     def _size(self, width: int) -> int:
         return message_bytes(self._rows, width, self.dtype, self._segments)
 
     def _prepare(self, widths: list[int]) -> None:
         """Make messages for blocks, in the place of narrower or fewer ones."""
-        there = [messages.width for messages in self._messages]
-        if len(there) >= len(widths) and all(map(int.__ge__, there, widths)):
+        prepared = [messages.width for messages in self._messages]
+        if len(prepared) >= len(widths) and all(map(int.__ge__, prepared, widths)):
             return
         self._messages.clear()
         self._blocks.clear()
         spare = self._spare
         for width in widths:
-            of = self.pattern, self.dtype, width, spare
-            self._messages.append(Messages(*of, launches=LAUNCHES * self._segments))
-            spare = self._messages[-1].left
+            arguments = self.pattern, self.dtype, width, spare
+            self._messages.append(Messages(*arguments, launches=LAUNCHES * self._segments))
+            spare = self._messages[-1].remainder
 
     def _block(self, i: int, width: int, flip: bool) -> SegmentSweeps:
         key = i, width, flip
@@ -127,8 +127,8 @@ def message_bytes(rows: Sequence[int], columns: int, dtype: np.dtype, segments: 
 
 
 def _enqueue(launches: list[Launch]) -> None:
-    for one in launches:
-        one()
+    for step in launches:
+        step()
 
 
 class SegmentSweeps:
@@ -153,15 +153,15 @@ class SegmentSweeps:
         self.backward: list[list[Launch]] = []
         for g in range(len(small)):
             view = solver.windows.on_device(g)
-            of = solver, messages, self.vectors, width, flip, view
-            found = []
+            arguments = solver, messages, self.vectors, width, flip, view
+            sweeps = []
             for q, name in enumerate(_KERNELS):
                 ticket = messages.tickets[len(_KERNELS) * g + q :]
-                own = lists[q][slice(*extents[q][g].tolist())]
-                one = sweep_launch(*of, f"front_{name}", own, ticket)
-                found.append([] if one is None else [one])
-            self.forward.append(found[0] + found[1])
-            self.backward.append(found[2] + found[3])
+                task_rows = lists[q][slice(*extents[q][g].tolist())]
+                sweep = sweep_launch(*arguments, f"front_{name}", task_rows, ticket)
+                sweeps.append([] if sweep is None else [sweep])
+            self.forward.append(sweeps[0] + sweeps[1])
+            self.backward.append(sweeps[2] + sweeps[3])
 
     def begin(self) -> None:
         """Enqueue what makes ready."""

@@ -46,15 +46,15 @@ class StreamedWorkspace(FactorWorkspace):
 
     def factorization_of(self, pattern: DevicePattern, values: Array, tiny: float) -> Computes:
         """See `FactorWorkspace`; for segments, whatever the pattern."""
-        made = self.factorization
+        factorization = self.factorization
         if (
-            not isinstance(made, StreamedFactorization)
-            or made.tiny != tiny
-            or made.values is not values
+            not isinstance(factorization, StreamedFactorization)
+            or factorization.tiny != tiny
+            or factorization.values is not values
         ):
-            made = StreamedFactorization(self.pattern, self, self.windows, values, tiny)
-            self.factorization = made
-        return made
+            factorization = StreamedFactorization(self.pattern, self, self.windows, values, tiny)
+            self.factorization = factorization
+        return factorization
 
     def copy(self, pattern: DevicePattern) -> StreamedWorkspace:
         """See `FactorWorkspace`."""
@@ -73,7 +73,9 @@ class StreamedWorkspace(FactorWorkspace):
         return twin
 
 
-def allocate(pattern: StreamedPattern, dtype: np.dtype, apart: int = 0) -> StreamedWorkspace:
+def allocate(
+    pattern: StreamedPattern, dtype: np.dtype, separate_count: int = 0
+) -> StreamedWorkspace:
     """Take the memory of a factor, on the host too; raise before any is taken if it does not fit.
 
     Parameters
@@ -83,13 +85,13 @@ def allocate(pattern: StreamedPattern, dtype: np.dtype, apart: int = 0) -> Strea
     """
     require_host(pattern, dtype)
     size = host_bytes(pattern, dtype)
-    given = memory.allocate(pattern, dtype, apart)
+    device_storage = memory.allocate(pattern, dtype, separate_count)
     try:
         host = pattern.device.pinned(size // dtype.itemsize, dtype)
     except MemoryError as error:
-        raise FactorMemoryError.of(error, size) from error
-    windows = Windows(pattern.device, pattern.places, given.panels, host)
-    return StreamedWorkspace(**vars(given), pattern=pattern, windows=windows)
+        raise FactorMemoryError.from_error(error, size) from error
+    windows = Windows(pattern.device, pattern.places, device_storage.panels, host)
+    return StreamedWorkspace(**vars(device_storage), pattern=pattern, windows=windows)
 
 
 def require_host(pattern: StreamedPattern, dtype: np.dtype) -> None:

@@ -33,7 +33,7 @@ class Windows:
         self, device: Device, layout: StreamedLayout, memory: Array, host: np.ndarray
     ) -> None:
         self._layout, self._memory, self.host, self.lane = layout, memory, host, device.lane()
-        self._there: list[int | None] = [None, None]
+        self._loaded: list[int | None] = [None, None]
         self._marks: list[Event] = [self.lane.mark(), self.lane.mark()]
 
     def on_device(self, g: int) -> Array:
@@ -48,7 +48,7 @@ class Windows:
 
     def forget(self) -> None:
         """Say that something else has been written to the windows, or other panels to the host."""
-        self._there = [None, None]
+        self._loaded = [None, None]
 
     def through(self, steps: Iterable[Step]) -> None:
         """Go through segments, of which the next one is copied while one is worked with.
@@ -59,16 +59,16 @@ class Windows:
             Neighbours are the same segment or next to each other.
         """
         steps = list(steps)
-        for (g, work), (other, _) in zip(steps, [*steps[1:], steps[-1]], strict=True):
+        for (g, work), (following, _) in zip(steps, [*steps[1:], steps[-1]], strict=True):
             self._send(g)
-            self._send(other)
+            self._send(following)
             self.lane.join(self._marks[g % 2])
             work()
 
     def _send(self, g: int) -> None:
         """Copy a segment to its window, behind all work with what is there."""
-        if self._there[g % 2] == g:
+        if self._loaded[g % 2] == g:
             return
         self.lane.behind()
         self.lane.send(self.on_host(g), self.on_device(g))
-        self._there[g % 2], self._marks[g % 2] = g, self.lane.mark()
+        self._loaded[g % 2], self._marks[g % 2] = g, self.lane.mark()

@@ -83,25 +83,25 @@ class ConditionProbes:
     """
 
     def __init__(
-        self, entries: PatternEntries, solver: DeviceSolver, own: Ends, adjoint: Ends
+        self, entries: PatternEntries, solver: DeviceSolver, direct: Ends, adjoint: Ends
     ) -> None:
-        self._solver, self.own, self.adjoint = solver, own, adjoint
+        self._solver, self.direct, self.adjoint = solver, direct, adjoint
         self.n, self.device, self._dtype = entries.n, entries.device, solver.dtype
         self.blocks, self.all_blocks = (
             blocks(self.n, self.device.limits)
             for blocks in (launch.probing_blocks, launch.system_blocks)
         )
         self._begun: object = None  # the turn of the sweeps that products with A^-H come from
-        self._given: object = None  # whose right-hand sides are there, and since which turn
+        self._owner: object = None  # whose right-hand sides are there, and since which turn
 
     @property
     def beside(self) -> bool:
         """Whether the probes that come first are solved for by the sweeps of op(A)."""
-        return self.own.transposed == self.adjoint.transposed
+        return self.direct.transposed == self.adjoint.transposed
 
     def sweeps(self) -> SweepLaunches:
         """Those of the adjoint for all probes, when all that is needed is prepared."""
-        self._sweeps(self.own)
+        self._sweeps(self.direct)
         return self._sweeps(self.adjoint)
 
     def _sweeps(self, ends: Ends) -> SweepLaunches:
@@ -109,8 +109,10 @@ class ConditionProbes:
 
     def entering(self, alone: bool) -> Launch:
         """What makes the vectors to begin with right-hand sides; see `begin`."""
-        given = np.int32(alone), self._sweeps(self.adjoint).vectors
-        return self.launching("begin", *self.adjoint.enter.places, *given, blocks=self.all_blocks)
+        arguments = np.int32(alone), self._sweeps(self.adjoint).vectors
+        return self.launching(
+            "begin", *self.adjoint.enter.places, *arguments, blocks=self.all_blocks
+        )
 
     def begin(self) -> None:
         """Enqueue the products with A^-H alone."""
@@ -129,19 +131,19 @@ class ConditionProbes:
 
     def gives(self, owner: object) -> None:
         """Take note of right-hand sides, behind the last sweeps, of weights of an owner."""
-        self._given = owner, self._sweeps(self.own).turn
+        self._owner = owner, self._sweeps(self.direct).turn
 
     def has(self, owner: object) -> bool:
         """Whether its right-hand sides are still there."""
-        return self._given == (owner, self._sweeps(self.own).turn)
+        return self._owner == (owner, self._sweeps(self.direct).turn)
 
     def launching(
         self, name: str, *arguments: Value, count: int | None = None, blocks: int | None = None
     ) -> Launch:
         """A kernel of condition.cu, whose blocks leave numbers unless it has other `blocks`."""
         kernel = self.device.kernel("condition.cu", f"condition_{name}", self._dtype)
-        given = np.int32(self.n if count is None else count), *arguments
-        return Launch(kernel, blocks or self.blocks, launch.SYSTEM_THREADS, given)
+        converted = np.int32(self.n if count is None else count), *arguments
+        return Launch(kernel, blocks or self.blocks, launch.SYSTEM_THREADS, converted)
 
     def sweep(self, ends: Ends) -> None:
         """Enqueue solutions for all vectors."""
@@ -160,68 +162,74 @@ class WeightedProbes:
     """
 
     def __init__(self, probing: ConditionProbes, weights: Array) -> None:
-        self._of, self._weights = probing, weights
+        self._probing, self._weights = probing, weights
         sweeps = probing.sweeps()
         self._vectors, self._solution = sweeps.vectors, sweeps.solution
-        self._found = probing.device.xp.empty((4 * PROBES, probing.blocks), np.float64)
-        self.first = self._found[:PROBES]
+        self._numbers = probing.device.xp.empty((4 * PROBES, probing.blocks), np.float64)
+        self.first = self._numbers[:PROBES]
         self.turn = self._turning(self.first)
         self._largest = np.nan
 
     def begin(self) -> None:
         """Enqueue the first turn, and what comes before it unless that has been begun."""
-        self._of.begun()
+        self._probing.begun()
         self.turn()
         self.note()
 
     def note(self) -> None:
         """Take note of the first turn, if somebody else enqueues it."""
-        self._of.gives(self)
+        self._probing.gives(self)
 
     def bound_by(self, first: np.ndarray) -> float:
         """See `numeric.condition.BOUND`, of which there are `PROBES` vectors."""
-        return BOUND * self._of.n * float(self._sums(first).max())
+        return BOUND * self._probing.n * float(self._sums(first).max())
 
     def quick(self, enough: float, first: np.ndarray | None = None) -> float:
         """A bound that is no more than `enough`, or what `norm` finds; waits.
 
         A caller that has `first` on the host already gives it.
         """
-        found = self.bound_by(self._of.device.download(self.first) if first is None else first)
-        return found if found <= enough else self.norm()
+        bound = self.bound_by(self._probing.device.download(self.first) if first is None else first)
+        return bound if bound <= enough else self.norm()
 
     def norm(self) -> float:
         """The norm, estimated from below in one turn; not finite where it is none; waits."""
-        of, gains = self._of, self._found[PROBES : 3 * PROBES]
-        if not of.has(self):
+        probing, gains = self._probing, self._numbers[PROBES : 3 * PROBES]
+        if not probing.has(self):
             self.begin()
-        of.sweep(of.own)
-        of.launching("reach", *of.own.leave.places, self._solution, gains)()
-        first, gains = np.split(of.device.download(self._found[: 3 * PROBES]), [PROBES])
+        probing.sweep(probing.direct)
+        probing.launching("reach", *probing.direct.leave.places, self._solution, gains)()
+        first, gains = np.split(probing.device.download(self._numbers[: 3 * PROBES]), [PROBES])
         self._largest = float(np.max([self._by_block(gains)[:, :PROBES].max(), *self._sums(first)]))
         return self._largest
 
     def better(self) -> float:
         """The same in two turns, right behind `norm`; waits."""
-        of, gains, sums = self._of, self._found[PROBES : 3 * PROBES], self._found[3 * PROBES :]
-        rows = of.device.xp.empty(PROBES, np.int32)
-        of.launching("choose", gains, rows, count=of.blocks, blocks=1)()
-        given = *of.adjoint.enter.places, rows, self._vectors
-        of.launching("units", *given, blocks=of.all_blocks)()
-        of.sweep(of.adjoint)
+        probing, gains, sums = (
+            self._probing,
+            self._numbers[PROBES : 3 * PROBES],
+            self._numbers[3 * PROBES :],
+        )
+        rows = probing.device.xp.empty(PROBES, np.int32)
+        probing.launching("choose", gains, rows, count=probing.blocks, blocks=1)()
+        arguments = *probing.adjoint.enter.places, rows, self._vectors
+        probing.launching("units", *arguments, blocks=probing.all_blocks)()
+        probing.sweep(probing.adjoint)
         self._turning(sums)()
-        return float(np.max([self._largest, *self._sums(of.device.download(sums))]))
+        return float(np.max([self._largest, *self._sums(probing.device.download(sums))]))
 
-    def _sums(self, found: np.ndarray) -> np.ndarray:
+    def _sums(self, numbers: np.ndarray) -> np.ndarray:
         """Sums over the blocks."""
-        return self._by_block(found).sum(axis=0)
+        return self._by_block(numbers).sum(axis=0)
 
-    def _by_block(self, found: np.ndarray) -> np.ndarray:
+    def _by_block(self, numbers: np.ndarray) -> np.ndarray:
         """The numbers that each block has left."""
-        return found.reshape(self._of.blocks, -1)
+        return numbers.reshape(self._probing.blocks, -1)
 
     def _turning(self, sums: Array) -> Launch:
         """What makes solutions of the adjoint right-hand sides."""
-        solved, given = self._of.adjoint.leave, self._of.own.enter
-        of = *solved.arguments, given.conjugate
-        return self._of.launching("turn", *of, self._weights, self._solution, self._vectors, sums)
+        solved, entered = self._probing.adjoint.leave, self._probing.direct.enter
+        arguments = *solved.arguments, entered.conjugate
+        return self._probing.launching(
+            "turn", *arguments, self._weights, self._solution, self._vectors, sums
+        )

@@ -12,7 +12,9 @@ from ..layout.subset_packing import aligned, packed_subset
 from ..pattern import DevicePattern
 
 LAUNCHES = 4  # of a solve, each with a ticket of its own
-_LENT = 1 << 23  # bytes of right-hand sides that lie where solutions come: then graphs gain nothing
+_MIN_LENT_BYTES = (
+    1 << 23
+)  # bytes of right-hand sides that lie where solutions come: then graphs gain nothing
 
 
 class Messages:
@@ -68,7 +70,7 @@ class Messages:
             pattern.device.xp.empty(size, np.uint8) if first is None else spare[first:][:size]
             for first, size in zip(placed, sizes, strict=True)
         ]
-        self.left = spare[end:]
+        self.remainder = spare[end:]
         self.sent = arrays[:3]
         self._vectors = {} if lent else {width: arrays[3].view(dtype)}
         ends = (
@@ -92,8 +94,8 @@ class Messages:
         """(n, width) array for so many right-hand sides, and y of small fronts; always the same."""
         size = self._n * width
         if self._behind(width):
-            found = self.sent[1][self._last(width) :][: size * self.dtype.itemsize]
-            return found.view(self.dtype).reshape(self._n, width)
+            buffer = self.sent[1][self._last(width) :][: size * self.dtype.itemsize]
+            return buffer.view(self.dtype).reshape(self._n, width)
         if width not in self._vectors:
             wider = [array for array in self._vectors.values() if array.size >= size]
             self._vectors[width] = wider[0] if wider else self._taken(size)
@@ -102,10 +104,13 @@ class Messages:
     def _taken(self, size: int) -> Array:
         """Memory for so many entries, of what is left if there is room."""
         needed = size * self.dtype.itemsize
-        if needed > self.left.size:
+        if needed > self.remainder.size:
             return self._device.xp.empty(size, self.dtype)
-        found, self.left = self.left[:needed].view(self.dtype), self.left[aligned(needed) :]
-        return found
+        buffer, self.remainder = (
+            self.remainder[:needed].view(self.dtype),
+            self.remainder[aligned(needed) :],
+        )
+        return buffer
 
     def solution_of(self, width: int) -> Array:
         """(n, width) array where the solution comes."""
@@ -171,7 +176,7 @@ class Messages:
 
 def lends(n: int, width: int, dtype: np.dtype) -> bool:
     """Whether so many right-hand sides of order n lie where their solutions come."""
-    return width > 2 and n * width * dtype.itemsize >= _LENT
+    return width > 2 and n * width * dtype.itemsize >= _MIN_LENT_BYTES
 
 
 def message_rows(pattern: DevicePattern, dtype: np.dtype) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ MAX_GRAPH_UNKNOWNS = (
 
 
 class DeviceSolution(NamedTuple):
-    """A solution where its right-hand side is, as `NumericFactor.at_once` has it."""
+    """A solution where its right-hand side is, as `NumericFactor.vector_solvers` has it."""
 
     x: Untyped
     error: float
@@ -58,7 +58,7 @@ class _SweepGraph(NamedTuple):
 
     def __call__(self) -> None:
         """Launch it."""
-        if self.replayed.again():
+        if self.replayed.replay():
             for sweeps in self.sweeps:
                 sweeps.replayed()
         else:
@@ -94,7 +94,7 @@ class VectorSolver:
         self._norms, self._trans = self._device.staged(norms), trans
         self._runs: dict[int, _SweepGraph | None] = {}  # by how a condition number is found
 
-    def _made(self, factor: Resident, how: int) -> _SweepGraph | None:
+    def _build(self, factor: Resident, how: int) -> _SweepGraph | None:
         """What solves for b, measures, and finds a condition number; None if it cannot."""
         system, norms = DeviceSystem(factor, self._trans, self._dtype), self._all_norms
         count = 2 if how == CERTIFIED else 1
@@ -122,7 +122,7 @@ class VectorSolver:
         )
 
     @classmethod
-    def of(cls, factor: Resident, trans: str) -> VectorSolver | None:
+    def for_factor(cls, factor: Resident, trans: str) -> VectorSolver | None:
         """That of a factor, perhaps of one before it in the same memory; None where it is no use.
 
         So it is for many unknowns, and where vectors are not of the scalar type of the factor.
@@ -133,12 +133,12 @@ class VectorSolver:
             or factor.values.dtype != storage.panels.dtype
         ):
             return None
-        made = storage.at_once.get(trans)
-        fits = isinstance(made, cls) and made.alive and _same(made._read, _read_of(factor))
-        if isinstance(made, cls) and fits:
-            return made
-        made = storage.at_once[trans] = cls(factor, trans)
-        return made
+        solver = storage.vector_solvers.get(trans)
+        fits = isinstance(solver, cls) and solver.alive and _same(solver._read, _read_of(factor))
+        if isinstance(solver, cls) and fits:
+            return solver
+        solver = storage.vector_solvers[trans] = cls(factor, trans)
+        return solver
 
     @property
     def alive(self) -> bool:
@@ -170,25 +170,25 @@ class VectorSolver:
             Its error is negative if x is worse than rounding makes it, or a size is unusual.
         """
         device = self._device
-        there = type(b) is not np.ndarray
-        if there and not device.holds(b):
+        on_device = type(b) is not np.ndarray
+        if on_device and not device.holds(b):
             return None
         if b.shape != self._shape or b.dtype != self._dtype or not b.flags.c_contiguous:
             return None
         if device.capturing():
             return None
         if how not in self._runs:
-            self._runs[how] = self._made(factor, how)
+            self._runs[how] = self._build(factor, how)
         run = self._runs[how]
         if run is None:
             return None
-        if there:
+        if on_device:
             device.copy(b, self._b)
         else:
             self._sent.host[...] = b
             self._sent.send()
         run()
-        if there:  # while the device is at work
+        if on_device:  # while the device is at work
             x = device.xp.empty(self._shape, self._dtype)
             device.copy(self._x, x)
             device.wait()
@@ -217,6 +217,6 @@ def _read_of(factor: Resident) -> tuple[bool, tuple[Array | None, ...]]:
 
 
 def _same(
-    one: tuple[bool, tuple[Array | None, ...]], other: tuple[bool, tuple[Array | None, ...]]
+    first: tuple[bool, tuple[Array | None, ...]], second: tuple[bool, tuple[Array | None, ...]]
 ) -> bool:
-    return one[0] == other[0] and all(a is b for a, b in zip(one[1], other[1], strict=True))
+    return first[0] == second[0] and all(a is b for a, b in zip(first[1], second[1], strict=True))

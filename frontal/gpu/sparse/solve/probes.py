@@ -51,12 +51,12 @@ def weights(
     """
     device, k, count = entries.device, X.shape[1], scale.shape[1]
     order = entries.n // count
-    found = device.xp.empty(entries.n, np.float64)
+    row_weights = device.xp.empty(entries.n, np.float64)
     sizes = np.int32(order), np.int32(count), np.int32(k), np.int32(lanes)
     grid = launch.system_blocks(order * lanes, device.limits), 1, launch.planes(count)
     kernel = _kernel(entries, "weights", values, dtype)
-    kernel(grid, (launch.SYSTEM_THREADS,), (*sizes, *rows, X, B, scale, found))
-    return found
+    kernel(grid, (launch.SYSTEM_THREADS,), (*sizes, *rows, X, B, scale, row_weights))
+    return row_weights
 
 
 def row_sums(
@@ -64,24 +64,24 @@ def row_sums(
 ) -> Array:
     """Sums of the rows of |op(A)|, (n,) float64; see `weights` for the parameters."""
     device, n = entries.device, entries.n
-    found = device.xp.empty(n, np.float64)
+    sums = device.xp.empty(n, np.float64)
     blocks = launch.system_blocks(n * lanes, device.limits)
     kernel = _kernel(entries, "row_sums", values, dtype)
-    arguments = (np.int32(n), np.int32(lanes), *rows, found)
+    arguments = (np.int32(n), np.int32(lanes), *rows, sums)
     kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
-    return found
+    return sums
 
 
 def ratios(
-    entries: PatternEntries, values: np.dtype, dtype: np.dtype, weights: Array, other: Array
+    entries: PatternEntries, values: np.dtype, dtype: np.dtype, weights: Array, reference: Array
 ) -> tuple[float, float]:
     """Least and largest ratio of weights (n,) to others, NaN if one is none; waits."""
     device, n = entries.device, entries.n
     blocks = launch.probing_blocks(n, device.limits)
-    found = device.xp.empty((blocks, 2), np.float64)
+    extremes = device.xp.empty((blocks, 2), np.float64)
     kernel = _kernel(entries, "ratios", values, dtype)
-    kernel((blocks,), (launch.SYSTEM_THREADS,), (np.int32(n), weights, other, found))
-    least, most = device.download(found).T
+    kernel((blocks,), (launch.SYSTEM_THREADS,), (np.int32(n), weights, reference, extremes))
+    least, most = device.download(extremes).T
     return float(least.min()), float(most.max())
 
 
@@ -129,15 +129,19 @@ class DeviceProbes:
 
     def gains(self, Z: Array, X: Array) -> Gains:
         """See `Probes`; waits."""
-        found = self._device.xp.empty((self._blocks, 8), np.float64)
-        self._launch("gains", (np.int32(self.n), Z, X, found))
-        found = self._device.download(found)
-        size, row, dots = found[:, :2].ravel(), found[:, 2:4].ravel(), found[:, 4:].sum(axis=0)
-        own = np.hypot(dots[::2], dots[1::2])
-        if not np.isfinite(own).all():  # a maximum does not tell
-            return Gains(np.nan, (0, 0), own)
+        numbers = self._device.xp.empty((self._blocks, 8), np.float64)
+        self._launch("gains", (np.int32(self.n), Z, X, numbers))
+        numbers = self._device.download(numbers)
+        size, row, dots = (
+            numbers[:, :2].ravel(),
+            numbers[:, 2:4].ravel(),
+            numbers[:, 4:].sum(axis=0),
+        )
+        moduli = np.hypot(dots[::2], dots[1::2])
+        if not np.isfinite(moduli).all():  # a maximum does not tell
+            return Gains(np.nan, (0, 0), moduli)
         first, second = np.lexsort((row, -size))[:2]
-        return Gains(float(size[first]), (int(row[first]), int(row[second])), own)
+        return Gains(float(size[first]), (int(row[first]), int(row[second])), moduli)
 
     def _launch(self, name: str, arguments: Sequence[Any]) -> None:
         kernel = _kernel(self._entries, name, self._values, self._dtype)

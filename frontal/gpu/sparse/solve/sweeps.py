@@ -108,7 +108,7 @@ class DeviceSolver:
         stay = any(sweeps.captured for sweeps in self._sweeps.values())
         self._sweeps.clear()
         if stay:  # a graph that the caller captured may still send them
-            self._spare = self._messages[-1].left
+            self._spare = self._messages[-1].remainder
         elif self._messages:
             self._messages.pop()
             self.pattern.device.give_back()  # none of these is large enough for the next ones
@@ -125,22 +125,22 @@ class DeviceSolver:
         first = 0
         while first < total:
             width = launch.solve_width(self.dtype, total - first)
-            part = slice(first, min(first + width, total))
-            lent = None if into is None else self._lent(into, part, width)
+            columns = slice(first, min(first + width, total))
+            lent = None if into is None else self._lent(into, columns, width)
             sweeps = self.sweeps(width, flip, lent is not None)
             if lent is not None:
                 sweeps.take(lent)
-            yield Pass([(part, sweeps)], sweeps)
+            yield Pass([(columns, sweeps)], sweeps)
             if lent is not None:
                 sweeps.let_go()
-            first = part.stop
+            first = columns.stop
 
-    def _lent(self, into: Array, part: slice, width: int) -> Array | None:
+    def _lent(self, into: Array, columns: slice, width: int) -> Array | None:
         """The memory of some solutions as vectors, if that is worth it."""
-        n, count = len(into), part.stop - part.start
+        n, count = len(into), columns.stop - columns.start
         if count < width or into.dtype != self.dtype or not lends(n, width, self.dtype):
             return None
-        return into[:, part].T.reshape(n, width)
+        return into[:, columns].T.reshape(n, width)
 
     def solve(self, x: Array, flip: bool) -> None:
         """Overwrite x with the solution in the order of elimination; nothing waits for the host.
@@ -153,15 +153,15 @@ class DeviceSolver:
             See `sweeps`.
         """
         n, total = x.shape
-        for one in self.passes(total if n else 0, flip):
-            for part, sweeps in one.blocks:
-                count = part.stop - part.start
-                sweeps.vectors[:, :count] = x[:, part]
+        for sweep_pass in self.passes(total if n else 0, flip):
+            for columns, sweeps in sweep_pass.blocks:
+                count = columns.stop - columns.start
+                sweeps.vectors[:, :count] = x[:, columns]
                 if count < sweeps.width:
                     sweeps.vectors[:, count:] = 0
-            one.run()
-            for part, sweeps in one.blocks:
-                x[:, part] = sweeps.solution[:, : part.stop - part.start]
+            sweep_pass.run()
+            for columns, sweeps in sweep_pass.blocks:
+                x[:, columns] = sweeps.solution[:, : columns.stop - columns.start]
 
     @cached_property
     def tasks(self) -> SolveTasks:
@@ -224,24 +224,27 @@ class SweepLaunches:
         self._nothing = solver.panels[:0]
         self.vectors = self._nothing if lent else messages.vectors_of(width)
         self.solution = messages.solution_of(width)
-        tasks, of = solver.tasks, (solver, messages, self.vectors, width, flip, solver.panels)
-        launches = (
-            sweep_launch(*of, "front_forward_small", tasks.small, messages.tickets),
-            sweep_launch(*of, "front_forward", tasks.forward, messages.tickets[1:]),
-            sweep_launch(*of, "front_backward", tasks.backward, messages.tickets[2:]),
-            sweep_launch(*of, "front_backward_small", tasks.small, messages.tickets[3:]),
+        tasks, arguments = (
+            solver.tasks,
+            (solver, messages, self.vectors, width, flip, solver.panels),
         )
-        found = [one for one in launches if one is not None]
+        launches = (
+            sweep_launch(*arguments, "front_forward_small", tasks.small, messages.tickets),
+            sweep_launch(*arguments, "front_forward", tasks.forward, messages.tickets[1:]),
+            sweep_launch(*arguments, "front_backward", tasks.backward, messages.tickets[2:]),
+            sweep_launch(*arguments, "front_backward_small", tasks.small, messages.tickets[3:]),
+        )
+        active = [one for one in launches if one is not None]
         device = self._device = solver.pattern.device
         begin = partial(device.clear, messages.beginning(width), 0xFF)
-        self._structs = [one.arguments[0] for one in found]
-        self._run = CapturedLaunches(device, begin, found, graph=not lent)
+        self._structs = [one.arguments[0] for one in active]
+        self._run = CapturedLaunches(device, begin, active, graph=not lent)
 
     def take(self, vectors: Array) -> None:
         """Take memory (n, width) for vectors."""
         self.vectors, address = vectors, self._device.pointer(vectors)
         for struct in self._structs:
-            struct.view(structs.SOLVE.of(vectors.dtype))["z"] = address
+            struct.view(structs.SOLVE.dtype_for(vectors.dtype))["z"] = address
 
     def let_go(self) -> None:
         """Keep that memory no longer."""

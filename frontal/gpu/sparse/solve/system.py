@@ -22,26 +22,26 @@ from .probes import DeviceProbes, ratios, row_sums, weights
 from .rows import Resident, ends_of, rows_of
 from .sweeps import ColumnBlock, DeviceSolver, SweepLaunches
 
-_LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
+_MAX_BLOCK_ENTRIES = 1 << 24  # entries of right-hand sides that are solved together,
 _MIN_WIDTH = 32  # or so many of them if they are long
-_FORMED = 4  # orders up to which the host forms the inverse, where others are estimated
+_MAX_INVERTED_ORDER = 4  # orders up to which the host forms the inverse, where others are estimated
 _KERNELS = "enter", "leave", "peak", "residual_1", "residual_4", "row_sums", "certificate"
 
 
 def bound_of(largest: float, most: float) -> float:
     """Return what two numbers of a certificate bound, infinity if there is none."""
-    found = largest * most
-    return found if 0 < found < np.inf else np.inf
+    product = largest * most
+    return product if 0 < product < np.inf else np.inf
 
 
 def widest(n: int) -> int:
     """Right-hand sides of this length that are solved for together."""
-    return max(_LARGEST_BLOCK // max(n, 1), _MIN_WIDTH)
+    return max(_MAX_BLOCK_ENTRIES // max(n, 1), _MIN_WIDTH)
 
 
-def _columns(a: Array, part: slice) -> Array:
+def _columns(a: Array, columns: slice) -> Array:
     """Some columns; all of them without a view, which costs the host time."""
-    return a if part.stop - part.start == a.shape[1] else a[:, part]
+    return a if columns.stop - columns.start == a.shape[1] else a[:, columns]
 
 
 class DeviceSystem:
@@ -74,11 +74,11 @@ class DeviceSystem:
         self.rows = rows_of(resident, trans)
         self._begun: WeightedProbes | None = None  # for the factor's condition number
 
-    def _kernel(self, name: str, of: np.dtype) -> Any:
+    def _kernel(self, name: str, dtype: np.dtype) -> Any:
         """A kernel for numbers of a scalar type, the factors' or the matrix', and vectors."""
-        wide, entries = self.dtype.itemsize > of.itemsize, self._entries
+        wide, entries = self.dtype.itemsize > dtype.itemsize, self._entries
         constants = pivot_statistics.constants(entries.pattern, WIDE=wide, LONG=entries.long)
-        return entries.device.kernel("system.cu", f"system_{name}", of, **constants)
+        return entries.device.kernel("system.cu", f"system_{name}", dtype, **constants)
 
     def empty(self, n: int, k: int) -> Array:
         """See `System`."""
@@ -92,16 +92,16 @@ class DeviceSystem:
         """`before` + the solution by the factors; `norms` are for one right-hand side."""
         n, k = B.shape
         X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
-        for one in self._solver.passes(k, self.ends.transposed, X):
+        for sweep_pass in self._solver.passes(k, self.ends.transposed, X):
             ends = []
-            for part, block in one.blocks:
-                given = NULL if before is None else _columns(before, part)
-                count = part.stop - part.start
-                of = _columns(B, part), given, _columns(X, part)
-                enter, leave = self.around(block, count, *of, norms)
+            for columns, block in sweep_pass.blocks:
+                addend = NULL if before is None else _columns(before, columns)
+                count = columns.stop - columns.start
+                vectors = _columns(B, columns), addend, _columns(X, columns)
+                enter, leave = self.around(block, count, *vectors, norms)
                 enter()
                 ends.append(leave)
-            one.run()
+            sweep_pass.run()
             for leave in ends:
                 leave()
         return X
@@ -122,11 +122,11 @@ class DeviceSystem:
         shift = sweeps.width.bit_length() - 1
         sizes = np.int32(count), np.int32(shift)
         blocks = launch.system_blocks(self._entries.n << shift, self._entries.device.limits)
-        of = blocks, launch.SYSTEM_THREADS
+        grid = blocks, launch.SYSTEM_THREADS
         number, kernels = self.rows.number, self._kernels
         enter = number, *self.ends.enter.arguments, *sizes, B, sweeps.vectors
         leave = number, *self.ends.leave.arguments, *sizes, sweeps.solution, before, X, norms
-        return Launch(kernels["enter"], *of, enter), Launch(kernels["leave"], *of, leave)
+        return Launch(kernels["enter"], *grid, enter), Launch(kernels["leave"], *grid, leave)
 
     def solved(self, B: Array, probing: bool = False) -> tuple[Array, Array, BackwardErrors]:
         """See `System`; waits."""
@@ -135,16 +135,16 @@ class DeviceSystem:
             return X, *self.measure(X, B)
         xp, n = self._entries.device.xp, self._entries.n
         R, norms = self.empty(n, 1), xp.zeros((6, 1), np.float64)
-        of = self.ready_probing() if probing else None
-        if of is None:
+        estimator = self.ready_probing() if probing else None
+        if estimator is None:
             X = self._direct(B, None, norms)
             self.residual(X, B, R, norms)()
             return X, R, self._errors(norms)
         X, sums = self.empty(n, 1), xp.empty(n, np.float64)
-        for step in self.probed(of, B, X, norms):
+        for step in self.probed(estimator, B, X, norms):
             step()
-        of.note()
-        self._begun = WeightedProbes(of, sums)
+        estimator.note()
+        self._begun = WeightedProbes(estimator, sums)
         self.residual(X, B, R, norms, sums)()
         self._begun.begin()  # before corrections take the vectors
         self._solver.sweeps(1, self.ends.transposed)  # for later, while the device is at work
@@ -177,8 +177,8 @@ class DeviceSystem:
 
         Nor where panels come from the host, or there are so few unknowns that it forms the inverse.
         """
-        alike = self.dtype == self._values.dtype == self._storage.panels.dtype
-        if not (alike and self._solver.resident) or self._entries.n <= _FORMED:
+        same_dtype = self.dtype == self._values.dtype == self._storage.panels.dtype
+        if not (same_dtype and self._solver.resident) or self._entries.n <= _MAX_INVERTED_ORDER:
             return None
         return ConditionProbes(self._entries, self._solver, *self._sides)
 
@@ -210,10 +210,10 @@ class DeviceSystem:
             return None
         weighed = WeightedProbes(probing, w)
         weighed.begin()
-        found = weighed.quick(small) if small > 0 else weighed.norm()
-        if found > small:
-            found = weighed.better()
-        return found if found <= limit else None
+        estimate = weighed.quick(small) if small > 0 else weighed.norm()
+        if estimate > small:
+            estimate = weighed.better()
+        return estimate if estimate <= limit else None
 
     def measure(self, X: Array, B: Array) -> tuple[Array, BackwardErrors]:
         """See `System`; waits."""
@@ -222,14 +222,14 @@ class DeviceSystem:
 
     def _errors(self, norms: Array) -> BackwardErrors:
         """Errors of one system's solutions; waits."""
-        found = self._entries.device.download(norms)[:, 0]
-        of_columns, norm = found[:-1].reshape(-1, 5), float(found[-1])
+        host_norms = self._entries.device.download(norms)[:, 0]
+        of_columns, norm = host_norms[:-1].reshape(-1, 5), float(host_norms[-1])
         by_rows = of_columns[:, 3:]
         by_rows[np.isnan(by_rows)] = np.inf
         residual, solution, rhs, component, row = of_columns.T
         errors = BackwardErrors(residual, solution, rhs, norm, component, row, self._by_component)
         if len(of_columns) == 1:
-            numbers = found.tolist()
+            numbers = host_norms.tolist()
             errors.summary = summary_of(numbers, self._limits, self._by_component)
         return errors
 
@@ -243,8 +243,8 @@ class DeviceSystem:
         R, norms = self.empty(*B.shape), xp.zeros((5 * k + 1, count), np.float64)
         order = self._entries.n // count
         grid = launch.system_blocks(order, limits), k, launch.planes(count)
-        of = np.int32(order), np.int32(count), X, norms
-        self._kernels["peak"](grid, (launch.SYSTEM_THREADS,), of)
+        arguments = np.int32(order), np.int32(count), X, norms
+        self._kernels["peak"](grid, (launch.SYSTEM_THREADS,), arguments)
         self.residual(X, B, R, norms, NULL, k, count)()
         return R, norms
 
@@ -319,22 +319,22 @@ class DeviceSystem:
 
     def row_sums(self) -> Array:
         """Sums of the rows of |op(A)|, (n,) float64; nothing waits."""
-        of = self._entries, self._values.dtype, self.dtype
-        return row_sums(*of, self.rows.lanes, self.rows.arguments)
+        arguments = self._entries, self._values.dtype, self.dtype
+        return row_sums(*arguments, self.rows.lanes, self.rows.arguments)
 
     def row_probes(self) -> DeviceProbes | None:
         """See `System`."""
-        if self._entries.n <= _FORMED:
+        if self._entries.n <= _MAX_INVERTED_ORDER:
             return None
         return DeviceProbes(self._entries, self._values.dtype, self.dtype, 2, self.row_sums())
 
     def probes(self, X: Array, B: Array, solution: np.ndarray, error: float) -> DeviceProbes | None:
         """See `System`."""
-        if self._entries.n <= _FORMED:
+        if self._entries.n <= _MAX_INVERTED_ORDER:
             return None
         w = self.weights(X, B, solution, error)
-        of = self._entries, self._values.dtype, self.dtype
-        return None if w is None else DeviceProbes(*of, X.shape[1], w)
+        arguments = self._entries, self._values.dtype, self.dtype
+        return None if w is None else DeviceProbes(*arguments, X.shape[1], w)
 
     def weights(self, X: Array, B: Array, solution: np.ndarray, error: float) -> Array | None:
         """See `System`; nothing waits."""
@@ -354,10 +354,13 @@ class DeviceSystem:
         scale : device array (k + 1, count) of float64
             1 over the largest modulus of each solution, or 0 if it has none; and 1 over the error.
         """
-        of = self._entries, self._values.dtype, self.dtype
-        return weights(*of, self.rows.lanes, self.rows.arguments, X, B, scale)
+        arguments = self._entries, self._values.dtype, self.dtype
+        return weights(*arguments, self.rows.lanes, self.rows.arguments, X, B, scale)
 
-    def ratios(self, weights: Array, other: Array | None) -> tuple[float, float]:
+    def ratios(self, weights: Array, denominators: Array | None) -> tuple[float, float]:
         """See `System`; waits."""
-        values, other = self._values.dtype, self.row_sums() if other is None else other
-        return ratios(self._entries, values, self.dtype, weights, other)
+        values, denominators = (
+            self._values.dtype,
+            self.row_sums() if denominators is None else denominators,
+        )
+        return ratios(self._entries, values, self.dtype, weights, denominators)

@@ -14,9 +14,9 @@ def small_bytes(tree: Fronts) -> int:
     """Bytes of `small_fronts.SmallTasks`."""
     plan, small = tree.plan, tree.schedule.small
     children = np.diff(plan.child_pointer)[small].sum()
-    found = structs.SMALL_FRONT.dtype.itemsize * int(small.sum())
-    found += (structs.SMALL_CHILD.dtype.itemsize + structs.MAP_BYTES) * int(children)
-    return found + 6 * int(np.diff(plan.entry_pointer)[small].sum())
+    total = structs.SMALL_FRONT.dtype.itemsize * int(small.sum())
+    total += (structs.SMALL_CHILD.dtype.itemsize + structs.MAP_BYTES) * int(children)
+    return total + 6 * int(np.diff(plan.entry_pointer)[small].sum())
 
 
 def placed_bytes(tree: Fronts) -> int:
@@ -29,12 +29,12 @@ def index_bytes(tree: Fronts) -> int:
     plan, schedule = tree.plan, tree.schedule
     fronts, rows, children = tree.k.size, plan.relative.size, plan.children.size
     small, entries = schedule.small, np.diff(plan.entry_pointer)
-    found = (3 * 4 + 2 * 8) * (fronts + 1) + 8 * fronts  # first_sent included
-    found += 4 * (rows + children + int(cut_sizes(tree).sum()))
-    found += placed_bytes(tree) + small_bytes(tree)
+    total = (3 * 4 + 2 * 8) * (fronts + 1) + 8 * fronts  # first_sent included
+    total += 4 * (rows + children + int(cut_sizes(tree).sum()))
+    total += placed_bytes(tree) + small_bytes(tree)
     tasks = int(counted_tiles(tree)[~small].sum())
-    found += 16 * tasks + 4 * (tasks + 1) + 4 * schedule.epochs + 6 * int(entries[~small].sum())
-    found += left_of_diagonals(tree).nbytes
-    found += 4 * (int(rows_of_messages(plan)[-1]) + rows)
-    found += TASK.itemsize * sum(counted_tasks(tree)[:3])
-    return found + 16 * int(tree.pivot_tiles.sum()) * tree.method.pivots
+    total += 16 * tasks + 4 * (tasks + 1) + 4 * schedule.epochs + 6 * int(entries[~small].sum())
+    total += left_of_diagonals(tree).nbytes
+    total += 4 * (int(rows_of_messages(plan)[-1]) + rows)
+    total += TASK.itemsize * sum(counted_tasks(tree)[:3])
+    return total + 16 * int(tree.pivot_tiles.sum()) * tree.method.pivots

@@ -92,12 +92,12 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     maps = np.zeros((total, structs.MAP_BYTES), np.uint8)
     listed = np.empty(count, narrow(plan.source)), np.empty(count, np.uint16)
     entries = ends, plan.entry_pointer, plan.source, plan.row, plan.column, *listed
-    parallel_for(lambda *part: _pack_entries(*entries, *part), ends)
-    of = fronts, begin, plan.child_pointer, plan.children
+    parallel_for(lambda *bounds: _pack_entries(*entries, *bounds), ends)
+    child_lists = fronts, begin, plan.child_pointer, plan.children
     to = plan.pointer, plan.relative, maps
-    parallel_for(lambda *part: _fill_maps(*of, *to, *part), structs.MAP_BYTES * begin)
+    parallel_for(lambda *bounds: _fill_maps(*child_lists, *to, *bounds), structs.MAP_BYTES * begin)
     places = tree.layout(dtype).places  # last, since it may be on its way
-    _put_places(*of, plan.pointer, places.panel, places.block, items, children)
+    _write_places(*child_lists, plan.pointer, places.panel, places.block, items, children)
     return SmallTasks(
         first,
         counts,
@@ -148,7 +148,7 @@ def _fill_maps(fronts, begin, child_pointer, children, pointer, relative, maps, 
 
 
 @jit
-def _put_places(fronts, begin, child_pointer, children, pointer, panel, block, items, listed):
+def _write_places(fronts, begin, child_pointer, children, pointer, panel, block, items, listed):
     """Where panels and contribution blocks of fronts lie, and those of their children."""
     for q in range(fronts.size):
         s = fronts[q]

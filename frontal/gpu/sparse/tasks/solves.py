@@ -19,8 +19,8 @@ TASK = structs.SOLVE_TASK.dtype
 _SMALL_ROWS, _SMALL_PIVOTS, _SMALL_ENTRIES = structs.SMALL_ROWS, TILE, 4096
 _GROUP = 512  # tiles of rows of fronts that take turns
 _WARPS = structs.SOLVE_WARPS
-_PART = 8  # tiles of update rows that one task of the backward sweep sums
-_WHOLE = np.zeros((0, 9), np.int32)  # for tasks that are fronts
+_MAX_SUMMED_TILES = 8  # tiles of update rows that one task of the backward sweep sums
+_NO_TASKS = np.zeros((0, 9), np.int32)  # for tasks that are fronts
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     pointer, slots = _messages(plan, sweeps.first)
     swept = tree.layout(dtype).swept  # last, since it may be on its way
     ways = zip(sweeps.fronts, sweeps.tasks, strict=True)
-    own, up, down = (_described(tree, swept, sweeps.between, *way) for way in ways)
+    small, up, down = (_described(tree, swept, sweeps.between, *way) for way in ways)
     return SolveTasks(
-        own,
+        small,
         up,
         down,
         pointer,
@@ -108,14 +108,16 @@ def sweep_tasks(tree: Fronts) -> SweepTasks:
     if segment is not None:
         level = level + segment * (level.max(initial=0) + np.int32(1))
     order = np.lexsort((-k * (k + m), level))
-    whole, tiled = order[small[order]], order[~small[order]]
+    warp_fronts, tiled = order[small[order]], order[~small[order]]
     forward = _sorted(_list_forward(tiled, _grouped(tree, tiled), k, m, level), 1)
     tiled = tiled[::-1]
-    backward, partials = _list_backward(tiled, _grouped(tree, tiled), k, m, level, _PART)
+    backward, partials = _list_backward(
+        tiled, _grouped(tree, tiled), k, m, level, _MAX_SUMMED_TILES
+    )
     backward = _sorted(backward, -1)
-    fronts = whole, *(x[:, 0].astype(np.int64) for x in (forward, backward))
+    fronts = warp_fronts, *(x[:, 0].astype(np.int64) for x in (forward, backward))
     first, messages = tree.spent(_places_of_messages)
-    tasks = _WHOLE, forward, backward
+    tasks = _NO_TASKS, forward, backward
     return SweepTasks(fronts, tasks, first, tree.spent(_between), messages, int(partials))
 
 
@@ -153,7 +155,7 @@ def fits_warp(tree: Fronts) -> np.ndarray:
 def all_tasks(tree: Fronts, dtype: np.dtype) -> np.ndarray:
     """All fronts in their order, each as a warp takes it whole, as rows of bytes."""
     none = np.zeros(tree.k.size, np.int64)  # what is between the sweeps stays with their warp
-    return _described(tree, tree.layout(dtype).swept, none, np.arange(tree.k.size), _WHOLE)
+    return _described(tree, tree.layout(dtype).swept, none, np.arange(tree.k.size), _NO_TASKS)
 
 
 def _between(tree: Fronts) -> np.ndarray:
@@ -171,7 +173,7 @@ def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
     k, m = tree.k[~small], tree.m[~small]
     p, u = -(-k // TILE), -(-m // TILE)
     together = np.clip(2 * TILE // np.maximum(k, 1), 1, 4)
-    partials = p * np.where(u > _PART, -(-u // _PART), 0)
+    partials = p * np.where(u > _MAX_SUMMED_TILES, -(-u // _MAX_SUMMED_TILES), 0)
     forward = int((p - (-u // together)).sum())
     return int(small.sum()), forward, int((p + partials).sum()), int(partials.sum())
 
@@ -198,8 +200,8 @@ def _described(
 ) -> np.ndarray:
     """The structs of tasks, as rows of bytes."""
     plan, out = tree.plan, np.zeros(fronts.size, TASK)
-    of = plan.start, plan.pointer, plan.child_pointer, rows_of_messages(plan)
-    _describe(fronts, tasks, swept, between, *of, out)
+    pointers = plan.start, plan.pointer, plan.child_pointer, rows_of_messages(plan)
+    _describe(fronts, tasks, swept, between, *pointers, out)
     return out.view(np.uint8).reshape(-1, TASK.itemsize)
 
 
@@ -268,12 +270,12 @@ def _list_backward(fronts, group, k, m, level, most):
         p, u = -(-k[s] // TILE), -(-m[s] // TILE)
         parts = -(-u // most) if u > most else 0
         for t in range(p):
-            for part in range(parts + 1):
+            for chunk in range(parts + 1):
                 out[at, 0], out[at, 1] = s, t
                 out[at, 6], out[at, 7] = level[s], group[q]
-                if part < parts:
-                    begin, end = part * u // parts, (part + 1) * u // parts
-                    out[at, 2], out[at, 3], out[at, 5] = end - begin, p + begin, partials + part
+                if chunk < parts:
+                    begin, end = chunk * u // parts, (chunk + 1) * u // parts
+                    out[at, 2], out[at, 3], out[at, 5] = end - begin, p + begin, partials + chunk
                 else:
                     out[at, 4], out[at, 5], out[at, 8] = parts, partials, p - t
                 at += 1
@@ -288,8 +290,8 @@ def _places_of_messages(tree: Fronts) -> tuple[np.ndarray, int]:
     sent, and in the same places; not with segments, each of which begins with its small fronts.
     """
     (small, _), first = tree.once(_small_fronts), np.empty(tree.k.size, np.int64)
-    of = tree.plan.parent, tree.plan.pointer, small
-    return first, int(_place_messages(*of, tree.segment is not None, first))
+    arguments = tree.plan.parent, tree.plan.pointer, small
+    return first, int(_place_messages(*arguments, tree.segment is not None, first))
 
 
 @jit
@@ -322,17 +324,28 @@ def _messages(plan: Plan, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     base = rows_of_messages(plan)
     begin, slots = np.zeros(int(base[-1]), np.int32), np.zeros(plan.relative.size, np.int32)
     most = int(np.diff(base).max(initial=0))
-    of = base, plan.pointer, plan.relative, plan.child_pointer, plan.children, first, begin, slots
-    parallel_for(lambda *part: _fill_messages(*of, np.empty(most, np.int32), *part), base)
+    arguments = (
+        base,
+        plan.pointer,
+        plan.relative,
+        plan.child_pointer,
+        plan.children,
+        first,
+        begin,
+        slots,
+    )
+    parallel_for(
+        lambda *bounds: _fill_messages(*arguments, np.empty(most, np.int32), *bounds), base
+    )
     return begin, slots
 
 
 @jit
 def _fill_messages(
-    base, pointer, relative, child_pointer, children, first, begin, slots, taken, part, last
+    base, pointer, relative, child_pointer, children, first, begin, slots, taken, first_front, last
 ):
     """Messages to some fronts; those to one row in the order in which children are added."""
-    for s in range(part, last):
+    for s in range(first_front, last):
         if base[s + 1] == base[s]:
             continue
         mine = begin[base[s] : base[s + 1] - 1]

@@ -14,7 +14,7 @@ from ..layout.panels import Fronts, Listed, narrow
 from ..layout.schedule import TILE, by_time
 
 UPPER = structs.PART_BIT
-_LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _in_order; tiles
+_MIN_LARGE_TILES, _WIDE, _SQUARE = 48, 4, 16  # see _in_order; tiles
 _BITS = 63  # of a number that things are sorted by
 
 
@@ -44,14 +44,14 @@ class Tasks:
     source: Listed
     place: Listed
     epoch_count: Listed
-    left: Listed
+    row_pieces: Listed
     first_sent: Listed
 
 
 def tile_tasks(tree: Fronts) -> Tasks:
     """List the tiles of all fronts that are not small, each after those that it needs."""
-    tasks, counts, left, sent = tree.spent(tiles_in_order)
-    return Tasks(len(tasks), tasks, *_entries_of_tasks(tree, tasks), counts, left, sent)
+    tasks, counts, row_pieces, sent = tree.spent(tiles_in_order)
+    return Tasks(len(tasks), tasks, *_entries_of_tasks(tree, tasks), counts, row_pieces, sent)
 
 
 def tiles_in_order(tree: Fronts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -60,8 +60,8 @@ def tiles_in_order(tree: Fronts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     epoch = schedule.time - schedule.small_levels
     ends = np.append(0, np.cumsum(counted_tiles(tree)[schedule.tiled]))
     counts = np.bincount(epoch[schedule.tiled], np.diff(ends), schedule.epochs)
-    left, sent = left_of_diagonals(tree), first_sent(tree)
-    return _in_order(tree, ends, epoch), counts.astype(np.int32), left, sent
+    row_pieces, sent = left_of_diagonals(tree), first_sent(tree)
+    return _in_order(tree, ends, epoch), counts.astype(np.int32), row_pieces, sent
 
 
 def counted_tiles(tree: Fronts) -> np.ndarray:
@@ -118,32 +118,41 @@ def _in_order(tree: Fronts, ends: np.ndarray, epoch: np.ndarray) -> np.ndarray:
     first = np.repeat(extents[:-1], np.diff(runs))
     # an order is a number: of the task in its group below what it goes by
     digits = (2 * int(tree.tiles.max(initial=0)) + 1).bit_length()
-    own = int(np.diff(extents).max(initial=0)).bit_length()
+    task_bits = int(np.diff(extents).max(initial=0)).bit_length()
     keys, listed = np.empty(total, np.int64), np.empty((total, 4), np.int32)
-    wide = 4 * digits + own > _BITS  # fronts of millions of rows
-    bits = digits, 0 if wide else own
-    of = fronts, ends, first, tree.pivot_tiles, tree.tiles, epoch, tree.method.one_triangle, *bits
-    parallel_for(lambda *part: _list_tiles(*of, keys, listed, *part), ends)
+    wide = 4 * digits + task_bits > _BITS  # fronts of millions of rows
+    bits = digits, 0 if wide else task_bits
+    arguments = (
+        fronts,
+        ends,
+        first,
+        tree.pivot_tiles,
+        tree.tiles,
+        epoch,
+        tree.method.one_triangle,
+        *bits,
+    )
+    parallel_for(lambda *bounds: _list_tiles(*arguments, keys, listed, *bounds), ends)
     tasks = np.empty_like(listed)
 
-    def put(a: int, b: int) -> None:
+    def sort_groups(a: int, b: int) -> None:
         for begin, end in pairwise(extents[a : b + 1].tolist()):
             if wide:
-                found = np.argsort(keys[begin:end], kind="stable")
+                order = np.argsort(keys[begin:end], kind="stable")
             else:
                 keys[begin:end].sort()
-                found = keys[begin:end] & ((1 << own) - 1)
+                order = keys[begin:end] & ((1 << task_bits) - 1)
             # not by an index, which keeps Python's lock
-            np.take(listed[begin:end], found, axis=0, out=tasks[begin:end], mode="clip")
+            np.take(listed[begin:end], order, axis=0, out=tasks[begin:end], mode="clip")
 
-    parallel_for(put, extents)
+    parallel_for(sort_groups, extents)
     return tasks
 
 
 @inner
 def _key(tiles, pivots, i, j, one_triangle, digits):
     """What a task of a front goes by, see `_in_order`: four numbers of so many bits in one."""
-    large, contributes = tiles >= _LARGE, j >= pivots
+    large, contributes = tiles >= _MIN_LARGE_TILES, j >= pivots
     column, urgent = j, i == j
     if one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
         if urgent and not contributes:
@@ -162,7 +171,7 @@ def _key(tiles, pivots, i, j, one_triangle, digits):
 
 @jit
 def _list_tiles(
-    fronts, ends, first_of_group, all_pivots, all_tiles, epoch, one_triangle, digits, own, keys,
+    fronts, ends, first_of_group, all_pivots, all_tiles, epoch, one_triangle, digits, bits, keys,
     out, first, last,
 ):  # fmt: skip
     """The tasks of some fronts: front, i, j, epoch and part; and what they go by."""
@@ -173,12 +182,12 @@ def _list_tiles(
             contributes = j >= pivots
             begin = pivots if contributes and not one_triangle else j
             parts = 1 if one_triangle or contributes else 2
-            for part in range(parts):
-                for i in range(begin + part, tiles):
+            for upper in range(parts):
+                for i in range(begin + upper, tiles):
                     out[at, 0], out[at, 1], out[at, 2] = s, i, j
-                    out[at, 3] = epoch[s] + part * UPPER
+                    out[at, 3] = epoch[s] + upper * UPPER
                     key = _key(tiles, pivots, i, j, one_triangle, digits)
-                    keys[at] = (key << own) + (at - first_of_group[q] if own else 0)
+                    keys[at] = (key << bits) + (at - first_of_group[q] if bits else 0)
                     at += 1
 
 
@@ -193,14 +202,24 @@ def _entries_of_tasks(tree: Fronts, tasks: np.ndarray) -> tuple[np.ndarray, np.n
     begin = np.zeros(len(tasks) + 1, np.int64)
     ends = np.append(0, np.cumsum(np.diff(plan.entry_pointer)[fronts]))
     count = int(ends[-1])
-    task, given = np.empty(count, np.int32), np.empty(count, np.int32)
+    task, entry_place = np.empty(count, np.int32), np.empty(count, np.int32)
     where = fronts, ends, tree.k, tree.tiles, offset, plan.entry_pointer, plan.row, plan.column
-    parallel_for(lambda *part: _places(*where, task_of, task, given, begin, *part), ends)
+    parallel_for(lambda *bounds: _places(*where, task_of, task, entry_place, begin, *bounds), ends)
     np.cumsum(begin, out=begin)
     kind = narrow(plan.source)
     source, place, free = np.empty(count, kind), np.empty(count, np.uint16), begin[:-1].copy()
-    of = fronts, ends, plan.entry_pointer, plan.source, task, given, free, source, place
-    parallel_for(lambda *part: _sort_by_task(*of, *part), ends)
+    arguments = (
+        fronts,
+        ends,
+        plan.entry_pointer,
+        plan.source,
+        task,
+        entry_place,
+        free,
+        source,
+        place,
+    )
+    parallel_for(lambda *bounds: _sort_by_task(*arguments, *bounds), ends)
     return begin.astype(kind), source, place
 
 
@@ -242,7 +261,7 @@ def _places(
 
 @jit
 def _sort_by_task(
-    fronts, ends, entry_pointer, source, task, given, free, sorted_source, place, first, last
+    fronts, ends, entry_pointer, source, task, entry_place, free, sorted_source, place, first, last
 ):
     """Put entries in the order of their tasks, from where these are `free`, then of the plan."""
     for f in range(first, last):
@@ -250,5 +269,5 @@ def _sort_by_task(
         for e in range(entry_pointer[s], entry_pointer[s + 1]):
             q = free[task[at]]
             free[task[at]] += 1
-            sorted_source[q], place[q] = source[e], given[at]
+            sorted_source[q], place[q] = source[e], entry_place[at]
             at += 1

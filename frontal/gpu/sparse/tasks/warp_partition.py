@@ -48,7 +48,7 @@ def warp_partition(
     Examples
     --------
     >>> parent, start = np.array([2, 2, -1]), np.array([0, 1, 2, 3])
-    >>> shared(parent, start, np.array([0, 1, 2, 2]), np.array([2, 2]), 2).up
+    >>> warp_partition(parent, start, np.array([0, 1, 2, 2]), np.array([2, 2]), 2).up
     array([2, 3], dtype=int32)
     """
     k, m = np.diff(start), np.diff(pointer)
@@ -69,8 +69,8 @@ def warp_partition(
     place = np.full(front.size, -1)
     place[top] = np.arange(top.size)
     warp, up = np.repeat(owner, m), rows.astype(np.int32)
-    apart = (warp > 0) & (warp < team) & (place[rows] >= 0)
-    up[apart] = front.size + (warp[apart] - 1) * top.size + place[rows[apart]]
+    private = (warp > 0) & (warp < team) & (place[rows] >= 0)
+    up[private] = front.size + (warp[private] - 1) * top.size + place[rows[private]]
     taken = np.bincount(owner, steps, team + 1).astype(np.int64)
     return WarpPartition(
         int(taken[:team].max() + taken[team]), order, begins, top.astype(np.int32), up

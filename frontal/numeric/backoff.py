@@ -3,7 +3,7 @@
 _MAX_SKIPPED = 15  # factors in a row that do not try, however many failed
 
 
-class Hopes:
+class Backoff:
     """Exponential backoff of the fast path over the factors of one pattern.
 
     A failed try costs a solution, and factors of one pattern mostly behave alike. After 1, 2, 3, 4
@@ -11,20 +11,20 @@ class Hopes:
     """
 
     def __init__(self) -> None:
-        self._left = self._skipped = 0
+        self._remaining = self._skipped = 0
         self._tried = False  # the last factor tried, and has not failed
 
-    def next(self) -> bool:
+    def should_try(self) -> bool:
         """Return whether the next factor tries."""
-        if self._left:
-            self._left -= 1
+        if self._remaining:
+            self._remaining -= 1
             return False
         if self._tried:
             self._skipped = 0
         self._tried = True
         return True
 
-    def failed(self) -> None:
+    def record_failure(self) -> None:
         """Record a solution that needed refinement."""
         self._tried = False
-        self._left = self._skipped = min(2 * self._skipped + 1, _MAX_SKIPPED)
+        self._remaining = self._skipped = min(2 * self._skipped + 1, _MAX_SKIPPED)

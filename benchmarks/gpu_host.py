@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from frontal.cpu import blas
 from gpu_cases import Problem
-from gpu_rungs import Run
+from gpu_runs import Run
 from gpu_vendor import UnavailableError
 
 WORK = 4e10  # real operations of one timed call; the batch is cut to so many

@@ -6,6 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gpu_svd
+from gpu_cases import Problem
+from gpu_runs import Pivots, Run, in_place
+
+Naive = Callable[[Problem], Run]
+
 KERNELS = Path(__file__).resolve().parent / "kernels"
 
 
@@ -14,10 +20,10 @@ def kernel(name: str, entry: str, batch: Any) -> Any:
     return batch.device.kernel((KERNELS / name).as_posix(), entry, batch.dtype)
 
 
-def _simple(file: str, operands: str, threads: tuple[int, int], across: bool) -> Callable:
+def _simple(file: str, operands: str, threads: tuple[int, int], across: bool) -> Naive:
     """A kernel with a thread an entry or a row of the output, a grid for the largest matrix."""
 
-    def build(problem: Any, in_place: Callable, _: Any) -> Any:
+    def build(problem: Problem) -> Run:
         case, batches = problem.case, [problem.operands[x].batch for x in operands]
         function = kernel(file, f"{case.routine}_{batches[0].wrapper}", batches[0])
         down = -(-case.n // threads[0])
@@ -28,7 +34,7 @@ def _simple(file: str, operands: str, threads: tuple[int, int], across: bool) ->
     return build
 
 
-def _potrf(problem: Any, in_place: Callable, _: Any) -> Any:
+def _potrf(problem: Problem) -> Run:
     """A block a matrix."""
     a = problem.operands["a"].batch
     function = kernel("naive_potrf.cu", f"potrf_{a.wrapper}", a)
@@ -36,9 +42,9 @@ def _potrf(problem: Any, in_place: Callable, _: Any) -> Any:
     return in_place(problem, lambda: function((problem.case.batch,), (256,), arguments))
 
 
-def _getrf(problem: Any, in_place: Callable, pivots: Any) -> Any:
+def _getrf(problem: Problem) -> Run:
     """A block a matrix."""
-    a, rows = problem.operands["a"].batch, pivots(problem)
+    a, rows = problem.operands["a"].batch, Pivots(problem)
     function, p = kernel("naive_getrf.cu", f"getrf_{a.wrapper}", a), rows.batch(problem)
 
     def call() -> None:
@@ -47,15 +53,13 @@ def _getrf(problem: Any, in_place: Callable, pivots: Any) -> Any:
     return in_place(problem, call, pivots=rows.get)
 
 
-def _gebrd(problem: Any, in_place: Callable, _: Any) -> Any:
+def _gebrd(problem: Problem) -> Run:
     """A block a matrix."""
-    import gpu_svd
-
     a = problem.operands["a"].batch
     return gpu_svd.naive(problem, kernel("naive_gebrd.cu", f"gebrd_{a.wrapper}", a))
 
 
-NAIVE: dict[str, Callable] = {
+NAIVE: dict[str, Naive] = {
     "potrf": _potrf,
     "getrf": _getrf,
     "gebrd": _gebrd,

@@ -12,7 +12,7 @@ import numpy as np
 
 import gpu_vendor as vendor
 from gpu_cases import Case, Problem
-from gpu_rungs import Pivots, Run, in_place
+from gpu_runs import Pivots, Run, in_place
 from gpu_vendor import UnavailableError
 
 STREAMS = 32

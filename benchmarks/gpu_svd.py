@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 import gpu_vendor as vendor
 from gpu_cases import Problem
-from gpu_rungs import Run
+from gpu_runs import Run
 from gpu_vendor import UnavailableError
 
 MOST = 4e10  # real operations of a timed call on the host or of a loop; the batch is cut to so many

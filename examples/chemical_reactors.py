@@ -1,7 +1,7 @@
-"""Many small reactors at once: implicit steps, and Newton's method for all of them together.
+"""Many small reactors in one batch: implicit time steps by Newton's method for all reactors.
 
-Each has the same 150 reactions A + B -> C + D of 54 species, at a temperature of its own. All
-Jacobians have one pattern; reactors that have converged take no further step.
+Each reactor has the same 150 reactions A + B -> C + D of 54 species, at its own temperature. All
+Jacobians have one pattern; reactors that have converged take no further Newton step.
 """
 
 from importlib.util import find_spec
@@ -13,14 +13,14 @@ import frontal
 
 
 def main(reactors: int = 200, steps: int = 25, plot: bool = False) -> tuple[float, float]:
-    """Return the largest loss of matter, and the share of Newton steps that masks have saved."""
+    """Return the largest loss of matter, and the share of Newton steps that masks saved."""
     n, reactions, rng = 54, 150, np.random.default_rng(0)
     four = np.array([rng.permutation(n)[:4] for _ in range(reactions)]).T
     a, b = four[:2]
     temperature = np.linspace(0.7, 1.4, reactors)[:, None]
     rate = 30 * np.exp(-rng.uniform(1, 6, reactions) / temperature)
 
-    # a reaction changes four species, at a rate that depends on two: the entries are summed
+    # a reaction changes four species, at a rate that depends on two; duplicate entries are summed
     sign, number = np.array([-1.0, -1.0, 1.0, 1.0]), np.tile(np.arange(reactions), 4)
     change = sp.csr_array((sign.repeat(reactions), (number, four.ravel())), shape=(reactions, n))
     row = np.concatenate([four.ravel(), four.ravel(), np.arange(n)])
@@ -49,7 +49,7 @@ def main(reactors: int = 200, steps: int = 25, plot: bool = False) -> tuple[floa
     if plot:
         import matplotlib.pyplot as plt
 
-        plt.plot([state[-1, :16] for state in history])  # of the hottest one
+        plt.plot([state[-1, :16] for state in history])  # the hottest reactor
         plt.savefig("chemical_reactors.png")
     return float(abs(c.sum(axis=1) / matter - 1).max()), float(spared / (made + spared))
 

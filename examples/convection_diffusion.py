@@ -1,7 +1,7 @@
-"""A pollutant drifts with the wind: LU of an unsymmetric matrix, and its transpose for free.
+"""A pollutant drifts with the wind: LU of an unsymmetric matrix, and a transposed solve.
 
--eps Laplace u + w . grad u = source. To ask where a source would pollute a given place most, solve
-the transposed system once instead of one system for each source.
+-eps Laplace u + w . grad u = source. One transposed solve gives the influence of every possible
+source on a given place, instead of one solve for each source.
 """
 
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ from frontal.problems import convdiff2d
 
 
 def main(n: int = 200, plot: bool = False) -> tuple[float, float]:
-    """Return the pollution measured, and the same from the transposed system."""
+    """Return the pollution at the station, by the system and by the transposed system."""
     h, eps, wind = 1 / (n + 1), 0.005, np.array([1.0, 0.4])
     x, y = np.mgrid[1 : n + 1, 1 : n + 1] * h
     A = convdiff2d(n, wind * h / eps) * (eps / h**2)

@@ -1,7 +1,7 @@
-"""Resistance between the ends of each wire of a network: many right-hand sides at once.
+"""Resistance between the ends of each wire of a network: many right-hand sides in one solve.
 
-Foster's theorem (1949): in a connected network of n nodes the resistances between the ends of all
-wires, times the wires' conductances, add up to n - 1.
+Foster's theorem (1949): in a connected network of n nodes, the products of the wires' conductances
+and the resistances between their ends add up to n - 1.
 """
 
 from importlib.util import find_spec
@@ -15,14 +15,14 @@ from frontal.problems import graph_laplacian
 
 
 def main(plot: bool = False) -> tuple[float, int]:
-    """Return Foster's sum and the number of nodes less one."""
+    """Return Foster's sum and the number of nodes minus one."""
     network = nx.connected_watts_strogatz_graph(1000, 6, 0.1, seed=1)
     n, tail, head = len(network), *np.array(network.edges).T
 
-    # node 0 is earthed: without it the Laplacian is positive definite
+    # node 0 is grounded: without it the Laplacian is positive definite
     factor = frontal.factorize(graph_laplacian(network, shift=0.0)[1:, 1:], kind="spd")
 
-    # a column for each wire: one ampere goes in at its tail and out at its head
+    # a column for each wire: one ampere enters at its tail and leaves at its head
     wires = np.arange(tail.size)
     ends, ones = np.concatenate([tail, head]), np.repeat([1.0, -1.0], tail.size)
     currents = sp.csc_array((ones, (ends, np.tile(wires, 2))), shape=(n, tail.size))
@@ -34,7 +34,7 @@ def main(plot: bool = False) -> tuple[float, int]:
         import matplotlib.pyplot as plt
 
         x, y = np.transpose(list(nx.circular_layout(network).values()))
-        order = np.argsort(resistance)  # the largest on top: wires that few others go around
+        order = np.argsort(resistance)  # the largest on top: wires with few parallel paths
         ends = np.stack([tail, head])[:, order]
         colors = plt.get_cmap("viridis_r")(resistance[order] / resistance.max())
         plt.gca().set_prop_cycle(color=colors)

@@ -15,9 +15,9 @@ LENGTH, HEIGHT = 1.0, 0.1  # m, of a square cross-section
 
 
 def main(cells: int = 8, plot: bool = False) -> float:
-    """Return the deflection of the free end, over that of beam theory."""
+    """Return the deflection of the free end divided by that of beam theory."""
     h = HEIGHT / cells
-    shape = (round(LENGTH / h), cells + 1, cells + 1)  # free nodes; the clamped ones are left out
+    shape = (round(LENGTH / h), cells + 1, cells + 1)  # free nodes, without the clamped nodes
     A = elasticity3d(shape, E, NU, h)
 
     load = np.zeros((*shape, 3))

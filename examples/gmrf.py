@@ -1,6 +1,6 @@
-"""A Gaussian Markov random field: its density, samples of it, and a map from few observations.
+"""A Gaussian Markov random field: its density, samples, and a map from few observations.
 
-The precision matrix (kappa^2 - Laplace)^2 makes a Matern field (Lindgren, Rue and Lindstroem 2011).
+The precision matrix (kappa^2 - Laplace)^2 gives a Matern field (Lindgren, Rue and Lindstroem 2011).
 With Pr Q Pc = L L^H, Pc L^-H z has the covariance Q^-1 if z is white noise.
 """
 

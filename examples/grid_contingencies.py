@@ -1,7 +1,7 @@
-"""A power grid with one line out at a time: Newton's method for 100 load flows together.
+"""A power grid with one line out in each case: Newton's method for a batch of 100 load flows.
 
-Complex voltages V with V conj(Y V) = S; the admittances Y differ in one line, the pattern of the
-Jacobian, of order 4608, is the same. Its entries are given as a COO matrix has them, to be summed.
+Complex voltages V satisfy V conj(Y V) = S. The admittances Y differ in one line; the pattern of the
+Jacobian, of order 4608, is the same. The Jacobian is a COO matrix; its duplicates are summed.
 """
 
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ import frontal
 
 
 def main(cases: int = 100, edge: int = 48, plot: bool = False) -> tuple[int, float, float]:
-    """Return Newton's steps, the largest mismatch of power, and the lowest voltage."""
+    """Return the Newton steps, the largest mismatch of power, and the lowest voltage."""
     n, rng, grid = edge * edge, np.random.default_rng(0), np.arange(edge**2).reshape(edge, edge)
     start = np.concatenate([grid[:, :-1].ravel(), grid[:-1].ravel()])
     end = np.concatenate([grid[:, 1:].ravel(), grid[1:].ravel()])
@@ -32,7 +32,7 @@ def main(cases: int = 100, edge: int = 48, plot: bool = False) -> tuple[int, flo
         V = size * np.exp(1j * angle)
         part = V[:, row] * (y * V[:, column]).conj()
         S = part @ to_bus
-        mismatch = np.where(np.arange(n), S - power, 0)  # the voltage of bus 0 is given
+        mismatch = np.where(np.arange(n), S - power, 0)  # the voltage of bus 0 is fixed
         worst = float(abs(mismatch).max())
         if worst < 1e-10 or steps == 10:
             break

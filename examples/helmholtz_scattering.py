@@ -1,8 +1,8 @@
 """A plane wave meets a disc that reflects it: a complex symmetric, indefinite system.
 
 The scattered wave satisfies Helmholtz' equation, cancels the incoming wave on the disc, and leaves
-through the boundary of the box. In the open plane it is a series of Hankel functions; most of the
-difference is what the boundary, transparent at right angles only, sends back.
+through the boundary of the box. In the open plane it is a series of Hankel functions. Most of the
+error is reflection by the boundary, which is transparent at right angles only.
 """
 
 from importlib.util import find_spec
@@ -22,7 +22,7 @@ def series(k: float, radius: float, r: np.ndarray, angle: np.ndarray) -> np.ndar
 
 
 def main(n: int = 300, plot: bool = False) -> float:
-    """Return the relative error of the scattered wave on a circle about the disc."""
+    """Return the relative error of the scattered wave on a circle around the disc."""
     points = 25  # cells in a wavelength: the box is 12 wavelengths wide
     x, y = (np.mgrid[:n, :n].reshape(2, -1) - (n - 1) / 2) / points
     r, angle = np.hypot(x, y), np.arctan2(y, x)

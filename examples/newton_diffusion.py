@@ -12,14 +12,14 @@ import frontal
 
 
 def main(n: int = 80, plot: bool = False) -> tuple[int, float, float]:
-    """Return the Newton steps, the last step's size and the largest error."""
+    """Return the number of Newton steps, the size of the last step and the largest error."""
     h = 1 / (n + 1)
     x, y = np.meshgrid(*[np.pi * h * np.arange(1, n + 1)] * 2, indexing="ij")
     exact = (np.sin(x) * np.sin(y)).ravel()
     squared_gradient = (np.cos(x) * np.sin(y)) ** 2 + (np.sin(x) * np.cos(y)) ** 2
     f = 2 * np.pi**2 * exact * (1 + exact**2 - squared_gradient.ravel())
 
-    # differences and means of the two nodes beside each face, zero outside
+    # differences and means of the two nodes of each face, zero outside the domain
     line = sp.eye_array(n + 1, n) - sp.eye_array(n + 1, n, k=-1)
     identity = sp.eye_array(n)
     D = sp.vstack([sp.kron(line, identity), sp.kron(identity, line)]).tocsr()

@@ -13,7 +13,7 @@ import frontal
 
 
 def disc(rings: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points on rings about the origin, 6k on the k-th, and the triangles between them."""
+    """Return points on rings around the origin, 6k on the k-th, and their triangulation."""
     k = np.repeat(np.arange(rings + 1), np.maximum(6 * np.arange(rings + 1), 1))
     first = np.maximum(3 * k * (k - 1) + 1, 0)
     angle = 2 * np.pi * (np.arange(k.size) - first) / np.maximum(6 * k, 1)
@@ -22,7 +22,7 @@ def disc(rings: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stiffness(points: np.ndarray, triangles: np.ndarray) -> tuple[sp.csc_array, np.ndarray]:
-    """Integrals of grad phi_i . grad phi_j, and of phi_i."""
+    """Return the integrals of grad phi_i . grad phi_j, and of phi_i."""
     corners = points[triangles]
     edges = np.roll(corners, -1, axis=1) - np.roll(corners, 1, axis=1)  # each opposite a corner
     doubled = edges[:, 0, 0] * edges[:, 1, 1] - edges[:, 0, 1] * edges[:, 1, 0]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .info import SolveInfo
     from .solver import Solver
 
-# Names are imported when first used: `import frontal` loads neither Numba nor SciPy.
+# Names are imported on first use: `import frontal` loads neither Numba nor SciPy.
 _HOME = {
     "analyze": "api",
     "factorize": "api",

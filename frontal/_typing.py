@@ -1,4 +1,4 @@
-"""Types of what users give, matrices of several libraries, dense or sparse, and which is which."""
+"""Types of user input, matrices of several libraries, dense or sparse, and tests for them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-Sparse: TypeAlias = sp.sparray | sp.spmatrix  # of any format
-Untyped: TypeAlias = Any  # an array or a matrix of SciPy's, or of a library on a device
+Sparse: TypeAlias = sp.sparray | sp.spmatrix  # any format
+Untyped: TypeAlias = Any  # an array or matrix of NumPy, SciPy or a library on a device
 
 
 class Convertible(Protocol):
-    """A sparse array of another library that gives itself to SciPy, as PyData's."""
+    """A sparse array of another library that converts itself to SciPy, such as PyData's."""
 
     def to_scipy_sparse(self) -> Sparse:
-        """The same for SciPy."""
+        """Return the array as SciPy's."""
         ...
 
 
@@ -24,7 +24,7 @@ class OnDevice(Protocol):
     """A dense or sparse array of CuPy."""
 
     def get(self) -> np.ndarray | Sparse:
-        """The same in host memory."""
+        """Return the array in host memory."""
         ...
 
 
@@ -32,16 +32,16 @@ MatrixLike: TypeAlias = Sparse | ArrayLike | Convertible | OnDevice
 
 
 def is_sparse(A: object) -> TypeGuard[Sparse]:
-    """Whether A is one of SciPy's sparse arrays or matrices."""
+    """Return whether A is a sparse array or matrix of SciPy."""
     return sp.issparse(A)
 
 
 def is_on_cupy(A: object) -> TypeGuard[OnDevice]:
-    """Whether A lives on a device of CuPy, seen without importing it."""
+    """Return whether A is an array of CuPy, without importing CuPy."""
     return type(A).__module__.partition(".")[0] in ("cupy", "cupyx")
 
 
 def for_scipy(A: MatrixLike) -> MatrixLike:
-    """What another library gives to SciPy, if A is a sparse array of one; else A."""
+    """Return a sparse array of another library converted to SciPy; other objects unchanged."""
     convert = getattr(A, "to_scipy_sparse", None)
     return convert() if convert else A

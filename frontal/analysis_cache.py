@@ -1,6 +1,6 @@
-"""What a call can take over from earlier ones: whether arrays are the same, and analyses.
+"""Analyses of earlier calls, and comparison of arrays by their bits.
 
-Nothing is taken for granted: patterns and values are compared with copies that nobody else has.
+Patterns and values are always compared with private copies.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from .symbolic.preprocess import looks_at_values
 
 _BLOCK_ENTRIES = (
     1 << 15
-)  # entries compared at a time: arrays that differ mostly do so in the first ones
+)  # entries compared at a time: arrays that differ mostly do so in their first block
 _CSC_TYPES = sp.csc_array, sp.csc_matrix
 _INT32 = np.dtype(np.int32)
 _MISMATCH = -1
-_often = CallCounter()  # patterns come again
+_often = CallCounter()  # of lookups
 
 
 def same_bits(a: Untyped, b: Untyped) -> bool:
-    """Whether two arrays, of NumPy or both on a device, have the same type, shape and bits.
+    """Return whether two arrays, of NumPy or both on a device, have equal type, shape and bits.
 
-    NaN is NaN then, and 0 is not -0.
+    Equal NaNs are the same then, and 0 and -0 are not.
 
     Examples
     --------
@@ -56,10 +56,10 @@ def same_bits(a: Untyped, b: Untyped) -> bool:
 
 @brief
 def _structure_if(indptr, indices, data, cached_indptr, cached_indices, scaling):
-    """`structure` of compressed columns, if these are of that very pattern; else `_MISMATCH`.
+    """Return `structure` of compressed columns if they have the cached pattern, else `_MISMATCH`.
 
-    `_MISMATCH`, too, for values of which more has to be said: that are not finite, or that have
-    small diagonal entries where a method with a `scaling` looks at them.
+    Return `_MISMATCH`, too, for values that need more analysis: values that are not finite, or
+    small diagonal entries with a method that has a `scaling`, which may need a matching.
     """
     same, largest, least = True, 0.0, np.inf
     for j in range(cached_indptr.size):
@@ -72,7 +72,7 @@ def _structure_if(indptr, indices, data, cached_indptr, cached_indices, scaling)
         diagonal = 0.0
         for p in range(cached_indptr[j], cached_indptr[j + 1]):
             size = np.float64(np.abs(data[p]))
-            same &= size < np.inf  # no NaN either
+            same &= size < np.inf  # false for NaN, too
             largest = max(largest, size)
             diagonal = size if cached_indices[p] == j else diagonal
         least = min(least, diagonal)
@@ -82,7 +82,7 @@ def _structure_if(indptr, indices, data, cached_indptr, cached_indices, scaling)
 
 
 def _is_plain(array: object, dtype: np.dtype | None = None) -> bool:
-    """Whether that is a vector as compiled code takes it, of this type."""
+    """Return whether `array` is a vector that compiled code accepts, of type `dtype`."""
     return (
         type(array) is np.ndarray
         and (dtype is None or array.dtype == dtype)
@@ -92,7 +92,7 @@ def _is_plain(array: object, dtype: np.dtype | None = None) -> bool:
 
 
 class _CacheEntry(NamedTuple):
-    """An analysis, what it is of and was asked for with, and the bytes of its arrays."""
+    """An analysis, the keys of its matrix and of its environment, and the bytes of its arrays."""
 
     key: tuple[object, ...]
     asked: tuple[object, ...]
@@ -101,22 +101,22 @@ class _CacheEntry(NamedTuple):
 
 
 class AnalysisCache:
-    """The analyses of the patterns that were met last; of values nothing is kept.
+    """A cache of the analyses of the most recent patterns; it stores no values of matrices.
 
-    Threads may share one without waiting for each other: the analyses are a tuple, which is
-    replaced as a whole. Two threads that meet a new pattern at once may both analyze it.
+    Threads share a cache without locks: the entries are a tuple, which is replaced atomically. Two
+    threads that miss the same pattern at the same time may both analyze it.
 
     Parameters
     ----------
     most : int
-        Patterns.
+        Maximum number of patterns.
     most_bytes : int
-        Of all index arrays together; an analysis that is larger is not kept.
+        Maximum size of all index arrays together; a larger analysis is not stored.
 
     Attributes
     ----------
     hits, misses : int
-        Analyses that were found, and that were made.
+        Numbers of analyses that were cached, and that were computed.
     """
 
     def __init__(self, most: int = 16, most_bytes: int = 1 << 28) -> None:
@@ -131,18 +131,18 @@ class AnalysisCache:
         fallback: bool | None = None,
         backend: str = "auto",
     ) -> Analysis:
-        """The analysis of a matrix, as if it were made now, but for its times.
+        """Return the analysis of a matrix: cached or new, equal except for its times.
 
-        One that follows from the values, as by a matching, is made now.
+        An analysis that depends on the values, as by a matching, is always computed.
 
         Parameters
         ----------
         matrix : Canonical
         ordering : str
         fallback : bool, optional
-            As for `Analysis.from_matrix`, where it is not that of ``kind="auto"``.
+            As for `Analysis.from_matrix`; by default that of ``kind="auto"``.
         backend : str
-            As for `Analysis.from_matrix`; not ``"gpu"``, whose memory would be kept.
+            As for `Analysis.from_matrix`; not ``"gpu"``, as entries would hold device memory.
         """
         method = matrix.method
         fallback = method.one_triangle if fallback is None else fallback
@@ -171,10 +171,10 @@ class AnalysisCache:
         return analysis
 
     def lookup(self, A: Untyped, backend: str = "auto") -> tuple[Canonical, Analysis] | None:
-        """A in canonical form and what `get` gives for it, where there is next to nothing to do.
+        """Return canonical A, with copied values, and its cached analysis; None if not found.
 
-        Its values are copied. So it is for compressed columns of a pattern that is kept, with
-        values of the same method. None otherwise, and for a process that does not ask often.
+        Only compressed columns with a cached pattern and values for the same method are found, and
+        only after `warmup.MIN_CALLS` calls in a process.
         """
         if not (self._entries and type(A) in _CSC_TYPES and _often()):
             return None
@@ -204,12 +204,12 @@ class AnalysisCache:
 
     def _hit(self, entry: _CacheEntry) -> Analysis:
         self.hits += 1
-        if self._entries[:1] != (entry,):  # nor after another thread has cleared them
+        if self._entries[:1] != (entry,):  # most recent first; store again if cleared meanwhile
             self._keep(entry)
         return entry.analysis
 
     def clear(self) -> None:
-        """Forget all analyses; factors that were made with them keep theirs."""
+        """Drop all analyses; factors keep theirs."""
         self._entries = ()
 
     def __len__(self) -> int:
@@ -221,7 +221,7 @@ class AnalysisCache:
         return Analysis.from_matrix(matrix, **options)
 
     def _keep(self, entry: _CacheEntry) -> None:
-        """Put an analysis before the others, as many of which stay as there is room for."""
+        """Store an entry in front, and drop the oldest ones beyond the limits."""
         entries, total = [], 0
         for candidate in (
             entry,
@@ -235,11 +235,11 @@ class AnalysisCache:
 
 
 def _key(matrix: Canonical, ordering: str, fallback: bool) -> tuple[object, ...]:
-    """All of a matrix that an analysis depends on, but for the pattern itself."""
+    """Return the properties of a matrix, except its pattern, that an analysis depends on."""
     kind = matrix.method.name, matrix.dtype.char, matrix.hermitian
     return matrix.n, matrix.indices.size, kind, ordering, fallback
 
 
 def _asked(backend: str) -> tuple[object, ...]:
-    """All that it depends on besides."""
+    """Return the properties of the environment that an analysis depends on."""
     return backend, requested(backend), thread_count(), *MACHINES.values()

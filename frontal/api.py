@@ -1,4 +1,4 @@
-"""The public functions: solve, analyze, factorize. The whole solver in the order of its theory."""
+"""The public functions solve, analyze and factorize: the phases of the solver in their order."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .matrix.canonical import Canonical
 from .matrix.complete import to_canonical
 from .symbolic.phase import SymbolicOptions
 
-_MAX_CACHED_COLUMNS = 2000  # columns, up to which an analysis takes as long as all else together
-_CACHED_BACKENDS = "auto", "cpu"  # backends of which analyses are kept
+_MAX_CACHED_COLUMNS = 2000  # columns; up to here the analysis takes half the time of a solve
+_CACHED_BACKENDS = "auto", "cpu"  # backends whose analyses are cached
 _analyses = AnalysisCache(
     most_bytes=1 << 22
-)  # of the last small patterns; of values nothing is kept
+)  # bytes of the cached analyses of small patterns; no values are cached
 
 
 def solve(
@@ -49,20 +49,20 @@ def solve(
     A : sparse matrix or array, (n, n)
         Any scipy.sparse format, or a dense array (with a warning).
     b : array (n,) or (n, k), or sparse (n, k)
-        Right-hand sides. CuPy's arrays and matrices are taken too, and x is then where b is.
+        Right-hand sides. Arrays and matrices of CuPy are supported; x is on the device of b.
     kind : {"auto", "spd", "general", "symmetric", "hermitian"}
-        ``"auto"`` tries Cholesky on a Hermitian matrix with a positive diagonal, takes LDL^T or
-        LDL^H for other symmetric ones, else LU; ``"spd"`` insists on Cholesky.
+        ``"auto"`` tries Cholesky for a Hermitian matrix with a positive diagonal, uses LDL^T or
+        LDL^H for other symmetric matrices, else LU; ``"spd"`` allows Cholesky only.
     ordering : str or (n,) int array
         ``"auto"``, ``"amd"``, ``"dissection"``, ``"layers"``, ``"metis"``, ``"nesdis"``, ``"rcm"``,
         ``"natural"``, or a permutation: entry k is the column eliminated k-th.
     backend : {"auto", "cpu", "gpu"}
-        ``"auto"`` is what ``FRONTAL_BACKEND`` says; without it a GPU that is there, for all but
-        small problems, and the CPU where the factor does not fit into its memory. ``"gpu"`` insists
-        on a GPU, and raises there.
+        ``"auto"`` is the value of ``FRONTAL_BACKEND``; without it an available GPU, except for
+        small problems and for factors that do not fit into its memory, which the CPU computes.
+        ``"gpu"`` requires a GPU, and raises if the factor does not fit.
     refine : int, optional
-        Largest number of steps of iterative refinement; by default as many as help. With 0 there
-        is no refinement and no warning.
+        Maximum number of steps of iterative refinement; by default as many as help. With 0 there
+        is neither refinement nor a warning.
     check_finite : bool
         Refuse NaN and infinity in A.
     singular : {"raise", "warn", "allow"}
@@ -70,8 +70,8 @@ def solve(
     return_info : bool
         Return (x, SolveInfo).
     triangle : {"lower", "upper"}, optional
-        What A stores alone of a matrix whose `kind` tells the rest; of a complex one it must be
-        named. By default both triangles are stored.
+        The triangle that A stores, if only one; `kind` defines the other, and is required for a
+        complex matrix. By default both triangles are stored.
     precision : {"full", "mixed"}
         As for `factorize`.
     memory : {"auto", "device", "streamed"} or number
@@ -82,7 +82,7 @@ def solve(
     x : array of b's shape
         In the common scalar type of A and b.
     info : SolveInfo
-        If `return_info`: errors, condition, perturbed pivots, where it ran, times.
+        If `return_info`: errors, condition, perturbed pivots, backend, times.
 
     Raises
     ------
@@ -92,8 +92,8 @@ def solve(
     Warns
     -----
     IllConditionedWarning
-        If x may have less than two right digits, by its backward error and an estimated condition
-        number that badly scaled rows do not change.
+        If x may have fewer than two correct digits, by its backward error and an estimated
+        condition number that is invariant under row scaling.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def analyze(
     progress: Progress | None = None,
     triangle: str | None = None,
 ) -> Analysis:
-    """Order A and plan its factorization, once for all matrices of its pattern.
+    """Order A and plan its factorization, for all matrices with its pattern.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def analyze(
     kind, ordering, backend, check_finite
         As for `solve`.
     reuse : int
-        How many factorizations will follow: more of them justify a slower, better ordering.
+        Expected number of factorizations: more of them justify a slower, better ordering.
     progress : callable, optional
         Called with (phase, done, total).
     triangle : {"lower", "upper"}, optional
@@ -144,9 +144,9 @@ def analyze(
     Returns
     -------
     Analysis
-        `Analysis.save` writes it to a file. Where ``FRONTAL_ANALYSIS_CACHE`` names a folder, the
-        work is done once for a pattern of 2000 columns or more and these choices; where a matching
-        has to look at the values, for these alone.
+        `Analysis.save` writes it to a file. If ``FRONTAL_ANALYSIS_CACHE`` names a folder, the
+        symbolic phase of a pattern of 2000 columns or more is computed once for the same options;
+        with a matching, which depends on the values, once for the same values.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def analyze(
     except SingularMatrixError:
         if not (matrix.data == 0).any():
             raise
-    pattern = replace(matrix, data=np.ones_like(matrix.data))  # in which stored zeros count
+    pattern = replace(matrix, data=np.ones_like(matrix.data))  # with stored zeros as entries
     return _analyze(pattern, *args)
 
 
@@ -187,42 +187,42 @@ def factorize(
     precision: str = "full",
     memory: str | float = "auto",
 ) -> Factor:
-    """Factorize A, to solve with it many times.
+    """Factorize A, for many solves.
 
-    The analyses of the last patterns of at most 2000 columns are kept, so that one that comes again
-    is not analyzed again, unless ``ordering``, ``backend``, ``reuse`` or ``progress`` is chosen.
+    The analyses of the most recent patterns of at most 2000 columns are cached: a repeated pattern
+    is not analyzed again, unless ``ordering``, ``backend``, ``reuse`` or ``progress`` is set.
 
     Parameters
     ----------
     A : sparse matrix or array, (n, n)
     analysis : Analysis, optional
-        Of a matrix with the same pattern; the choices below are then taken from it.
+        Of a matrix with the same pattern; replaces ``kind``, ``ordering``, ``backend``, ``reuse``.
     kind, ordering, backend, reuse, check_finite, progress, triangle
         As for `analyze`.
     singular : {"raise", "warn", "allow"}
-        What is done about a matrix that is singular to working precision: less than 2 eps from one
-        of less rank, with rows and columns of moderate size. ``"raise"`` refuses it. ``"allow"``
-        solves, if b is in the range of A to 1000 eps, for the x that is zero in
-        `Factor.null_columns`; for another b x is huge along the null space, as inverse iteration
-        wants it. There are no warnings of condition then, for a regular matrix either. ``"warn"``
-        does the same with an `IllConditionedWarning`. `Factor.refactorize` goes on so. A pattern
-        without a regular matrix is always refused.
+        What to do if A is singular to working precision: less than 2 eps from a matrix of lower
+        rank, with rows and columns of moderate size. ``"raise"`` raises an error. ``"allow"``
+        returns, if b is in the range of A to 1000 eps, the solution that is zero in
+        `Factor.null_columns`; for another b, x is huge along the null space, as inverse iteration
+        requires. It disables warnings about the condition, for a regular matrix too. ``"warn"``
+        does the same with an `IllConditionedWarning`. `Factor.refactorize` keeps the choice. A
+        structurally singular pattern always raises.
     precision : {"full", "mixed"}
-        ``"mixed"`` factorizes a matrix of double precision in single, which takes half the memory
+        ``"mixed"`` factorizes a double-precision matrix in single precision, in half the memory
         and less time, and solves to the same backward error and with the same verdict as
-        ``"full"``, by refinement or GMRES in double. Where that does not lead to a solution, or to
-        one that would be warned of, it factorizes in double after all, then or when solving, and
-        stays with that: for a condition above 1e7 that is likely, and takes time for both.
-        ``refine=0`` is refused then. `Factor.refactorize` goes on so.
+        ``"full"``, by refinement or GMRES in double. If that finds no solution, or one that needs
+        a warning, the matrix is factorized in double, at once or in a later solve, and the factor
+        stays in double: likely for a condition number above 1e7, and it costs both factorizations.
+        ``refine=0`` raises. `Factor.refactorize` keeps the choice.
     memory : {"auto", "device", "streamed"} or number
-        Where a factor on a GPU is kept. ``"device"`` takes the device's memory for all of it.
-        ``"streamed"`` factorizes a part of the matrix after another, and keeps what is done in
-        memory of the host; solves bring it back, once for all right-hand sides. A number is a limit
-        in bytes of what factor and solves of one right-hand side take of the device; streamed is
-        what would take more. ``"auto"`` is ``"device"`` if that fits, else ``"streamed"``, else the
-        CPU with a `PerformanceWarning`. The numbers are the same to the last bit. On the CPU a
-        limit is that of what the analysis estimates, and names mean nothing. `Factor.refactorize`
-        goes on so, a factor that moves to the CPU without the limit.
+        Where a factor on a GPU is stored. ``"device"`` stores all panels in device memory.
+        ``"streamed"`` factorizes the matrix in parts, and stores the panels in memory of the host;
+        a solve copies them back, once for all right-hand sides. A number limits the bytes of
+        device memory that the factor and a solve of one right-hand side take; a larger factor is
+        streamed. ``"auto"`` is ``"device"`` if that fits, else ``"streamed"``, else the CPU with a
+        `PerformanceWarning`. The bits of the result do not depend on it. On the CPU a number limits
+        the memory that the analysis estimates, and strings have no effect. `Factor.refactorize`
+        keeps the choice; a factor that moves to the CPU drops the limit.
 
     Returns
     -------
@@ -231,9 +231,9 @@ def factorize(
     Raises
     ------
     SingularMatrixError
-        With the rank and `null_columns`, if they are known.
+        With the rank and `null_columns`, if known.
     FactorMemoryError
-        With the least memory that would do, before any is taken.
+        With the least sufficient memory; raised before any is allocated.
     NotPositiveDefiniteError, NonFiniteInputError, ValueError, TypeError
 
     Examples
@@ -286,7 +286,7 @@ def _analyzed(
     reuse: int,
     progress: Progress | None,
 ) -> Analysis:
-    """The analysis of a matrix, from before for a small one about which nothing was chosen."""
+    """Return the analysis of a matrix; cached if it is small and all options are default."""
     chosen = backend not in _CACHED_BACKENDS or (reuse, progress) != (1, None)
     if (
         matrix.n > _MAX_CACHED_COLUMNS

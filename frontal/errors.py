@@ -16,7 +16,7 @@ _PACKAGE = str(Path(__file__).parent)
 
 
 class FrontalError(Exception):
-    """Base of every error of this package that is not a plain misuse of an argument.
+    """Base class of all errors of this package, except for misuse of an argument.
 
     Examples
     --------
@@ -30,16 +30,15 @@ class FrontalError(Exception):
 
 
 class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
-    """The matrix has no inverse, by its pattern or by its values.
+    """The matrix has no inverse, because of its pattern or its values.
 
     Attributes
     ----------
     column : int or None
-        A column without a pivot, in the matrix's own numbering.
+        A column without a pivot, in the numbering of the matrix.
     rank : int or None
-        The rank: that of the pattern or of the nonzero entries, which is a bound, or that of the
-        values to working precision. None if no accurate solution could be computed and nothing
-        more is known.
+        Rank of the pattern or of the nonzero entries, which is an upper bound, or of the values to
+        working precision. None if no accurate solution could be computed, for an unknown reason.
     null_columns : (n - rank,) int array or None
         Linear combinations of the other columns; if the pattern or stored zeros make the matrix
         singular, the columns that cannot be matched to a row. None if the rank is None.
@@ -60,7 +59,7 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
 
     @classmethod
     def structural(cls, n: int, null_columns: np.ndarray) -> SingularMatrixError:
-        """No choice of values makes a matrix of this pattern regular."""
+        """Return the error for a pattern that no regular matrix has."""
         rank, column = n - null_columns.size, int(null_columns[0])
         return cls(
             f"the matrix is structurally singular: its pattern has rank {rank} of {n}, and "
@@ -75,7 +74,7 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
 
     @classmethod
     def stored_zeros(cls, n: int, null_columns: np.ndarray) -> SingularMatrixError:
-        """The pattern has regular matrices, and stored zeros make this one singular."""
+        """Return the error for a regular pattern and stored zeros that make A singular."""
         rank, column = n - null_columns.size, int(null_columns[0])
         return cls(
             "the matrix is singular because of stored zeros: its pattern has full structural rank, "
@@ -91,7 +90,7 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
 
     @classmethod
     def of_rank(cls, n: int, null_columns: np.ndarray) -> SingularMatrixError:
-        """The values take combinations of columns to zero, up to rounding."""
+        """Return the error for values of lower rank, up to rounding."""
         count = null_columns.size
         are = "are linear combinations" if count > 1 else "is a linear combination"
         return cls(
@@ -109,7 +108,7 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
     def numerical(
         cls, column: int | None, detail: str = "", *, dtype: np.dtype | str | None = None
     ) -> SingularMatrixError:
-        """No accurate solution comes of the values, and nothing proves that there is none."""
+        """Return the error for a matrix without accurate solution, not proved to be singular."""
         where = "" if column is None else f" at column {column}"
         remedies = ["fix one unknown of each free motion", "remove dependent equations"]
         return cls(
@@ -123,12 +122,12 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
 
 
 class SolutionOverflowError(FrontalError, OverflowError):
-    """The solution is a vector of numbers larger than its scalar type has.
+    """The solution overflows its scalar type.
 
     Attributes
     ----------
     dtype : str
-        That type.
+        The scalar type.
     """
 
     def __init__(self, dtype: str) -> None:
@@ -144,12 +143,12 @@ class SolutionOverflowError(FrontalError, OverflowError):
 
 
 class NotPositiveDefiniteError(FrontalError, np.linalg.LinAlgError):
-    """``kind="spd"`` was promised, and a pivot of Cholesky is not positive.
+    """Cholesky was requested by ``kind="spd"``, and a pivot is not positive.
 
     Attributes
     ----------
     column : int or None
-        The column whose pivot fails, in the matrix's own numbering.
+        The column of that pivot, in the numbering of the matrix.
     """
 
     def __init__(self, column: int | None = None) -> None:
@@ -167,14 +166,14 @@ class NotPositiveDefiniteError(FrontalError, np.linalg.LinAlgError):
 
 
 class InertiaUncertainError(FrontalError, ArithmeticError):
-    """Some eigenvalues are too near to zero, or pivots too small, to count signs.
+    """Eigenvalues or pivots are too close to zero to determine their signs.
 
     Attributes
     ----------
     positive, negative : int
-        Eigenvalues whose sign is certain.
+        Numbers of eigenvalues whose sign is certain.
     unknown : int
-        The others: of either sign, or zero.
+        Number of the other eigenvalues: of either sign, or zero.
     """
 
     def __init__(self, positive: int, negative: int, unknown: int) -> None:
@@ -190,7 +189,7 @@ class InertiaUncertainError(FrontalError, ArithmeticError):
         )
 
 
-_BATCH_CAUSES = {  # by routine: what is likeliest, and what to try
+_BATCH_CAUSES = {  # by routine: the likeliest cause, and what to try
     "cholesky": ("it is not positive definite", "lu_factor, which needs no definiteness"),
     "svd": ("an iteration has not converged", "a scaled matrix"),
     "bidiagonalize": ("it is too large for its type", "a scaled matrix"),
@@ -198,14 +197,14 @@ _BATCH_CAUSES = {  # by routine: what is likeliest, and what to try
 
 
 class BatchError(FrontalError, np.linalg.LinAlgError):
-    """Some matrices of a batch have no factor or inverse; the others have theirs.
+    """Some matrices of a batch have no factor or inverse; the others have one.
 
     Attributes
     ----------
     indices : (f,) int array
         The matrices that failed.
     columns : (f,) int array
-        The first column of each that has no pivot, from 0.
+        The first column without a pivot of each, from 0.
     result : object
         What the call would have returned; the matrices not named in ``indices`` are complete.
     """
@@ -246,7 +245,7 @@ class NonFiniteInputError(FrontalError, ValueError):
     Attributes
     ----------
     index : tuple of int
-        Place of the first such entry, columns read from top to bottom.
+        Position of the first such entry, in column order.
     """
 
     def __init__(self, name: str, index: tuple[int, ...], value: complex) -> None:
@@ -260,7 +259,7 @@ class NonFiniteInputError(FrontalError, ValueError):
 
     @property
     def entry(self) -> str:
-        """The entry and its value, as ``A[0, 1] is nan``."""
+        """The entry and its value, such as ``A[0, 1] is nan``."""
         place = ", ".join(str(i) for i in self.index)
         return f"{self.name}[{place}] is {self.value}"
 
@@ -272,12 +271,12 @@ class NonFiniteInputError(FrontalError, ValueError):
 
 
 class FactorMemoryError(FrontalError, MemoryError):
-    """The factor does not fit into the memory that is left, or into a limit.
+    """The factor does not fit into the available memory, or into a limit.
 
     Attributes
     ----------
     required, available : int
-        Bytes: what would do, the least of it that is known, and what there is.
+        Bytes: the least known to be sufficient, and the available memory.
     """
 
     def __init__(self, required: int, available: int) -> None:
@@ -286,12 +285,12 @@ class FactorMemoryError(FrontalError, MemoryError):
 
     @classmethod
     def from_error(cls, error: MemoryError, required: int = 0) -> FactorMemoryError:
-        """What an allocation that failed comes to, of `required` bytes as far as is known."""
+        """Return the error for a failed allocation of at least `required` bytes."""
         if isinstance(error, cls):
             return error
         available = available_memory() or 0
         shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
-        if shape is not None and dtype is not None:  # NumPy tells what it has asked for
+        if shape is not None and dtype is not None:  # attributes of NumPy's error
             required = max(required, math.prod(shape) * dtype.itemsize)
         return cls(max(required, available + 1), available)
 
@@ -309,7 +308,7 @@ class FactorMemoryError(FrontalError, MemoryError):
 
 
 class FactorFreedError(FrontalError, ValueError):
-    """A factor was used after its memory had been given back."""
+    """A factor was used after its memory was freed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -323,12 +322,12 @@ class FactorFreedError(FrontalError, ValueError):
 
 
 class FactorInvalidError(FrontalError, ValueError):
-    """A factor was used after a `Factor.refactorize` that failed, or during one.
+    """A factor was used during a `Factor.refactorize`, or after one that failed.
 
     Attributes
     ----------
     state : {"failed", "running", "unknown"}
-        What is known of the `refactorize` that has overwritten the factor.
+        State of the `Factor.refactorize` that has overwritten the factor.
     """
 
     def __init__(self, state: str = "unknown") -> None:
@@ -363,7 +362,7 @@ class OrderingTimeout(FrontalError, TimeoutError):  # noqa: N818 - a public name
 
 
 class IllConditionedWarning(RuntimeWarning):
-    """The solution is the best there is, and its backward error is not small."""
+    """The solution may be inaccurate: A is nearly singular, or a backward error stays large."""
 
 
 class PerformanceWarning(UserWarning):
@@ -371,7 +370,7 @@ class PerformanceWarning(UserWarning):
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the first line outside this package, which is the one a user can change."""
+    """Warn at the first line outside of this package, which the user can change."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,4 @@
-"""What a solve reports about itself."""
+"""The report of a solve."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(frozen=True)
 class SolveInfo:
-    """Where and how a system was solved, and how well.
+    """Where and how a system was solved, and how accurately.
 
     Attributes
     ----------
     backend, device : str
-        ``"cpu"`` or ``"gpu"``, and what it ran on.
+        ``"cpu"`` or ``"gpu"``, and the name of the device.
     method, ordering, dtype : str
-        ``"cholesky"`` or ``"lu"``, the ordering taken, the factor's scalar type: single
-        where ``precision="mixed"`` was enough.
+        ``"cholesky"``, ``"ldlt"``, ``"ldlh"`` or ``"lu"``; the ordering used; the factor's scalar
+        type: single if ``precision="mixed"`` was sufficient.
     backward_error : float
         max over right-hand sides of |b - A x| / (|A| |x| + |b|), infinity norm.
     componentwise_error : float
         Largest entry of |b - A x| / (|A| |x| + |b|).
-    refinement_steps : int
+        Accepted corrections.
         Corrections applied.
     refined : bool
-        The solution was refined as far as needed, and judged; not with ``refine=0``, which gives no
-        warnings.
+        The solution was refined as far as needed, and checked; False with ``refine=0``, which
+        gives no warnings.
     condition : float or None
-        By how much the relative error of x may exceed the precision: an estimate of
+        Factor by which the relative error of x may exceed its backward error: an estimate of
         | |A^-1| (|A||x| + |b|) | / |x|, infinity norm. None if not refined, or A is singular.
     forward_error : float or None
         Estimate of |x - x_true| / |x|, infinity norm: `condition` times the backward error or the
-        precision, at most 1. None where `condition` is.
+        precision, at most 1. None if `condition` is.
     perturbed_pivots : int
-        Pivots that were replaced because they were tiny.
+        Number of pivots that were replaced because they were tiny.
     null_pivots : int
-        n less the rank to working precision, where ``singular`` allows a singular matrix.
+        n minus the rank to working precision, if ``singular`` allows a singular matrix.
     growth : float
-        Largest entry of the factors over the largest of the (scaled) matrix.
+        Largest modulus in the factors over the largest in the (scaled) matrix.
     nnz_factor : int
-        Entries of the factors.
+        Number of entries of the factors.
     flops : float
-        Multiplications and additions of the factorization.
+        Number of multiplications and additions of the factorization.
     memory : int
         Bytes of the factors.
     seconds : dict of str to float
-        Time of each phase.
+        Wall time of each phase.
     """
 
     backend: str
@@ -67,5 +67,5 @@ class SolveInfo:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, object]:
-        """All fields, ready for JSON."""
+        """Return all fields, ready for JSON."""
         return asdict(self)

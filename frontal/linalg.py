@@ -1,12 +1,12 @@
 """Drop-in replacements of `scipy.sparse.linalg`: spsolve, splu, factorized.
 
-Signatures, shapes and failures are SciPy's. Where SciPy refuses, more is accepted: a complex
-right-hand side with a real factor, lists, sparse right-hand sides, pickling. A nearly singular
-matrix gives an `IllConditionedWarning`, where SciPy is silent.
+Signatures, shapes and failures are SciPy's, but more input is accepted: a complex right-hand side
+with a real factor, lists, sparse right-hand sides, pickling. A nearly singular matrix gives an
+`IllConditionedWarning`; SciPy is silent.
 
-Programs that call SciPy's functions are given these by `patched`. The analyses of the last
-patterns are kept in `analyses`, as such programs come with the same pattern again and again;
-factors are not, each object that is returned has its own.
+`patched` replaces SciPy's functions in programs that call them. The analyses of the most recent
+patterns are cached in `analyses`, because such programs repeat patterns; factors are not cached:
+each returned object has its own.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from .matrix.validate import checked
 
 __all__ = ["SparseLU", "analyses", "factorized", "patched", "splu", "spsolve"]
 
-analyses = AnalysisCache()  # `analyses.clear()` gives their memory back
+analyses = AnalysisCache()  # `analyses.clear()` frees the memory
 
-# SuperLU's orderings by name and by number. All but NATURAL mean: reduce the fill.
+# SuperLU's orderings by name and by number. All except NATURAL reduce the fill.
 _ORDERINGS = {
     "NATURAL": "natural",
     "MMD_ATA": "auto",
@@ -69,12 +69,12 @@ def spsolve(
     A : sparse matrix or array, (n, n)
     b : array (n,), (n, 1) or (n, k), dense or sparse
     permc_spec : {"NATURAL", "MMD_ATA", "MMD_AT_PLUS_A", "COLAMD"}, optional
-        ``"NATURAL"`` keeps the order of the columns, up to exchanges that leave the fill as it is;
-        all others choose an order that reduces the fill.
+        ``"NATURAL"`` keeps the order of the columns, up to exchanges that do not change the fill;
+        all others select an ordering that reduces the fill.
     use_umfpack : bool
         Ignored.
     singular : {"raise", "warn", "allow"}
-        As for `frontal.factorize`; SciPy's is ``"raise"``.
+        As for `frontal.factorize`; SciPy behaves like ``"raise"``.
 
     Returns
     -------
@@ -84,14 +84,14 @@ def spsolve(
     Raises
     ------
     ValueError, TypeError
-        For shapes that do not fit and scalar types that are not supported.
+        If shapes do not fit, or a scalar type is not supported.
     SingularMatrixError
         If A is singular and b sparse with k > 1 columns.
 
     Warns
     -----
     scipy.sparse.linalg.MatrixRankWarning
-        If A is singular, or has NaN or infinity; x is NaN then.
+        If A is singular, or contains NaN or infinity; x is NaN then.
 
     Examples
     --------
@@ -139,9 +139,9 @@ def splu(
     diag_pivot_thresh, relax, panel_size : optional
         Tuning of SuperLU, ignored.
     options : dict, optional
-        Options of SuperLU. ``ColPerm`` counts as `permc_spec`, the others are ignored.
+        Options of SuperLU. ``ColPerm`` overrides `permc_spec`, the others are ignored.
     singular : {"raise", "warn", "allow"}
-        As for `frontal.factorize`; SciPy's is ``"raise"``.
+        As for `frontal.factorize`; SciPy behaves like ``"raise"``.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def splu(
     Raises
     ------
     SingularMatrixError
-        If A is singular; it is a RuntimeError, as SciPy's.
+        If A is singular; a RuntimeError, as in SciPy.
     ValueError
         If A is not square.
     TypeError
@@ -176,18 +176,18 @@ def splu(
 
 
 def factorized(A: MatrixLike, *, singular: str = "raise") -> Callable[[MatrixLike], Any]:
-    """A function that solves A x = b, as `scipy.sparse.linalg.factorized`.
+    """Return a function that solves A x = b, as `scipy.sparse.linalg.factorized`.
 
     Parameters
     ----------
     A : sparse matrix or array, (n, n)
     singular : {"raise", "warn", "allow"}
-        As for `frontal.factorize`; SciPy's is ``"raise"``.
+        As for `frontal.factorize`; SciPy behaves like ``"raise"``.
 
     Returns
     -------
     solve : callable
-        From b, (n,) or (n, k), to x.
+        Returns x for b, (n,) or (n, k).
 
     Raises
     ------
@@ -206,31 +206,31 @@ def factorized(A: MatrixLike, *, singular: str = "raise") -> Callable[[MatrixLik
 
 
 def patched(*modules: str | ModuleType) -> AbstractContextManager[None]:
-    """Have SciPy's spsolve, splu and factorized replaced by those here, inside of a block.
+    """Replace SciPy's spsolve, splu and factorized by the functions of this module, in a block.
 
-    They are replaced in `scipy.sparse.linalg` itself, and wherever a module has imported them by
-    name; when the block ends, or fails, all is put back, in modules that were imported meanwhile
-    too. What has kept a replaced function in another way, as an attribute of a class or a default
-    argument, gets SciPy's by it again. Blocks may be nested, in several threads too: they hold for
-    the whole process. `spilu` is left alone, and isinstance of SciPy's SuperLU is false.
+    They are replaced in `scipy.sparse.linalg`, and in each module that has imported them by name.
+    When the block ends or fails, all are restored, in modules imported meanwhile too. A replaced
+    function that was stored elsewhere, as a class attribute or a default argument, calls SciPy's
+    again. Blocks may be nested, and used in several threads: they apply to the process. `spilu` is
+    not replaced, and isinstance of SciPy's SuperLU is false.
 
     Parameters
     ----------
     *modules : str or module
-        Where they are replaced: these modules, imported if need be, with all their submodules that
-        have been imported. By default everywhere, SciPy's own solvers included, such as the
-        implicit methods of ``scipy.integrate.solve_ivp`` and the shifts of ``eigsh``.
+        Modules in which to replace the functions, with all imported submodules; imported if
+        necessary. By default all modules, including SciPy's solvers, such as the implicit methods
+        of ``scipy.integrate.solve_ivp`` and the shifts of ``eigsh``.
 
     Returns
     -------
     context manager
-        It can be a decorator too. Entering and leaving take some hundredths of a second, as all
-        imported modules are looked at.
+        Also a decorator. Entering and leaving each take some 10 ms, because all imported modules
+        are searched.
 
     Raises
     ------
     ImportError
-        If there is no such module.
+        If a module does not exist.
 
     Examples
     --------
@@ -256,13 +256,13 @@ _REPLACEMENTS: dict[Callable[..., object], Callable[..., object]] = {
 class SparseLU:
     """A factorized matrix with the attributes of SciPy's SuperLU: ``Pr @ A @ Pc == L @ U``.
 
-    Where `factor` is L D L^H with 2x2 pivots, permutations, L and U are those of one more
-    factorization, by LU, when one of them is asked for.
+    If `factor` is L D L^H with 2x2 pivots, the first access to a permutation, L or U computes an
+    LU factorization.
 
     Attributes
     ----------
     factor : frontal.Factor
-        What it is made of, and can do more.
+        The factor, which has more methods.
     """
 
     def __init__(self, factor: Factor) -> None:
@@ -336,7 +336,7 @@ class SparseLU:
 
 
 def _ordering(permc_spec: object) -> str:
-    """Our ordering for SuperLU's ``ColPerm``, by name in either case or by number."""
+    """Return the ordering for SuperLU's ``ColPerm``, given by name in any case or by number."""
     if permc_spec is None:
         return "auto"
     names = list(_ORDERINGS)
@@ -348,13 +348,13 @@ def _ordering(permc_spec: object) -> str:
 
 
 def _factor(A: Sparse, ordering: str, singular: str) -> Factor:
-    """As `frontal.factorize`, with the analysis of an earlier call if there is one."""
+    """Factorize A as `frontal.factorize`, with a cached analysis if there is one."""
     matrix = to_canonical(A, None, ordered=True)
     return Factor(matrix, analyses.get(matrix, ordering), None, singular)
 
 
 def _factorized(A: Sparse, ordering: str, singular: str) -> Factor:
-    """As `_factor`, with SuperLU's words in the error."""
+    """Do as `_factor`, with SuperLU's wording of the error."""
     try:
         return _factor(A, ordering, singular)
     except SingularMatrixError as error:
@@ -363,7 +363,7 @@ def _factorized(A: Sparse, ordering: str, singular: str) -> Factor:
 
 
 def _compressed(A: MatrixLike, formats: tuple[str, ...], message: str) -> Sparse:
-    """A in one of `formats`, with SciPy's warning if it was not."""
+    """Return A in one of `formats`, with SciPy's warning if it must be converted."""
     matrix = for_scipy(A)
     refuse_masked(matrix, "A")
     if is_sparse(matrix) and matrix.format in formats:
@@ -373,7 +373,7 @@ def _compressed(A: MatrixLike, formats: tuple[str, ...], message: str) -> Sparse
 
 
 def _promoted(A: Sparse, rhs_dtype: np.dtype) -> Sparse:
-    """A in the precision that it shares with b; a real A stays real."""
+    """Return A in the common precision of A and b; a real A stays real."""
     refuse_inexact(A.data, "A")
     work = np.result_type(A.dtype, rhs_dtype)
     if work.kind == "c" and A.dtype.kind != "c":
@@ -382,12 +382,12 @@ def _promoted(A: Sparse, rhs_dtype: np.dtype) -> Sparse:
 
 
 def _not_finite(error: NonFiniteInputError) -> str:
-    """What `spsolve` says of a matrix with NaN or infinity, which is not singular."""
+    """Return the warning of `spsolve` for a matrix with NaN or infinity."""
     return f"Matrix is not finite, all of x is NaN: {error.entry}. {error.causes}"
 
 
 def _solve(factor: Factor, b: MatrixLike, trans: str) -> Any:
-    """As `Factor.solve`, but NaN and infinity in b go through to their column of x, as in SciPy."""
+    """Solve as `Factor.solve`; a column of b with NaN or infinity gives NaN in x, as in SciPy."""
     try:
         return factor.solve(b, trans)
     except NonFiniteInputError:

@@ -1,8 +1,8 @@
-"""Functions that stand for others, wherever modules have these by name, and for a while only.
+"""Temporary replacement of functions in all modules that have them by name.
 
-Each block of code puts functions of its own in place of the originals, which are found again by
-what they are, not by where they were put: modules that took one over inside of the block, as
-``from ... import`` does, have the original back, and nothing has to be undone in order.
+Each block replaces functions by wrappers of its own. They are found by identity when it ends, so
+modules that imported a wrapper inside of the block, by ``from ... import``, get the original back,
+and blocks may end in any order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Function = Callable[..., object]
 
 
 class _Patch:
-    """What stands for the originals in one block, and in which modules."""
+    """The wrappers of one block, and the modules in which they replace the originals."""
 
     def __init__(self, pairs: Mapping[Function, Function], names: tuple[str, ...]) -> None:
         self.active, self._names = True, names
@@ -30,13 +30,13 @@ class _Patch:
     def _wrapped(self, old: Function, new: Function) -> Function:
         @functools.wraps(new)
         def standing(*arguments: object, **named: object) -> object:
-            function = new if self.active else old  # who has kept it beyond the block
+            function = new if self.active else old  # a wrapper may outlive its block
             return function(*arguments, **named)
 
         return standing
 
     def concerns(self, name: str) -> bool:
-        """Whether a module is one of those named, or inside of one."""
+        """Return whether a module is one of the named modules, or a submodule."""
         return (
             not self._names
             or name.startswith(tuple(f"{of}." for of in self._names))
@@ -52,19 +52,19 @@ _active: list[_Patch] = []
 def replaced(
     pairs: Mapping[Function, Function], modules: tuple[str | ModuleType, ...]
 ) -> Iterator[None]:
-    """Have functions stand for others inside of a ``with`` block.
+    """Replace functions inside of a ``with`` block.
 
     Parameters
     ----------
     pairs : mapping
-        From the originals to what stands for them.
+        From originals to replacements.
     modules : tuple of str or module
-        Where, their submodules included; everywhere, if none is named.
+        Modules in which to replace, with their submodules; all, if empty.
 
     Raises
     ------
     ImportError
-        If there is no such module.
+        If a module does not exist.
     """
     names = tuple(_imported(module) for module in modules)
     patch = _Patch(pairs, names)
@@ -78,7 +78,7 @@ def replaced(
             patch.active = False
             _active.remove(patch)
             _exchange(patch.back, lambda _: True)
-            for remaining_patch in _active:  # what it was put in place of
+            for remaining_patch in _active:  # an outer or concurrent block may replace it, too
                 _apply(remaining_patch)
 
 
@@ -94,7 +94,7 @@ def _apply(patch: _Patch) -> None:
 
 
 def _exchange(replacements: Mapping[int, Function], concerned: Callable[[str], bool]) -> None:
-    """Put functions in place of those with these identities, where modules have them by name."""
+    """Replace functions with these identities in the namespaces of modules."""
     for module_name, module in list(sys.modules.items()):
         names = getattr(module, "__dict__", None)
         if type(names) is not dict or not concerned(module_name):

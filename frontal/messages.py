@@ -1,4 +1,4 @@
-"""Parts of messages that depend on what they are about: lists, columns, a wider scalar type."""
+"""Variable parts of messages: lists, column numbers, a wider scalar type."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_MAX_COLUMNS = 5  # columns that a message names
+_MAX_COLUMNS = 5  # columns named in a message
 _DOUBLE = {"float32": "float64", "complex64": "complex128"}  # of types in single precision
 
 
@@ -21,7 +21,7 @@ def listed(items: Sequence[str], word: str = "or") -> str:
 
 
 def named_columns(columns: Sequence[int] | np.ndarray) -> str:
-    """Return columns by their numbers, of more than five the first five and a count.
+    """Return the numbers of columns; if more than five, the first five and the count of the rest.
 
     >>> named_columns([8]), named_columns([8, 7, 9])
     ('column 8', 'columns 8, 7 and 9')
@@ -35,7 +35,7 @@ def named_columns(columns: Sequence[int] | np.ndarray) -> str:
 
 
 def double_precision(dtype: np.dtype | str | None) -> tuple[str, ...]:
-    """Return the advice to use double precision, or none if the matrix is in double already.
+    """Return the advice to use double precision; nothing if the matrix has it already.
 
     Parameters
     ----------

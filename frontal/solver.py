@@ -1,4 +1,4 @@
-"""Solver: one object to solve with, again and again, whatever stays and whatever changes."""
+"""Solver: solves with one matrix after another, and reuses their analysis and factor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .matrix.exact import refuse_masked
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_ARRAYS = {  # of the formats that store one value for each entry, and the values last
+_ARRAYS = {  # formats that store one value for each entry; values last
     "csc": ("indptr", "indices", "data"),
     "csr": ("indptr", "indices", "data"),
     "bsr": ("indptr", "indices", "data"),
@@ -31,12 +31,12 @@ _ARRAYS = {  # of the formats that store one value for each entry, and the value
 
 
 class _Stored(NamedTuple):
-    """What a matrix stores.
+    """The arrays of a matrix.
 
     Attributes
     ----------
     about : tuple
-        Its format, shape and scalar type.
+        Format, shape and scalar type.
     pattern : tuple of arrays
     values : array
     """
@@ -47,18 +47,18 @@ class _Stored(NamedTuple):
 
     @classmethod
     def by(cls, A: Untyped) -> _Stored:
-        """The very arrays of a matrix in a format of `_ARRAYS`."""
+        """Return the arrays, not copied, of a matrix in a format of `_ARRAYS`."""
         first, second, values = (getattr(A, name) for name in _ARRAYS[A.format])
         return cls((A.format, A.shape, values.dtype), (first, second), values)
 
     def has_pattern_of(self, candidate: _Stored) -> bool:
-        """Whether nothing but values differs."""
+        """Return whether only values may differ."""
         pairs = zip(self.pattern, candidate.pattern, strict=True)
         return self.about == candidate.about and all(same_bits(*pair) for pair in pairs)
 
 
 class _AnalyzedPattern(NamedTuple):
-    """A pattern, in copies, and its analysis."""
+    """A copied pattern, and its analysis."""
 
     stored: _Stored
     analysis: Analysis
@@ -66,36 +66,36 @@ class _AnalyzedPattern(NamedTuple):
 
 @dataclass
 class _HeldFactor:
-    """A factor, what it is of, and how many threads solve with it at this moment."""
+    """A factor, its values, and the number of threads that solve with it now."""
 
     factor: Factor
-    values: Untyped  # a copy; None where the factorization failed
+    values: Untyped  # a copy; None after a failed factorization
     users: int = 0
 
 
 class Solver:
-    """Solves A x = b for one A after the other, and does again only what has to be done again.
+    """A solver of A x = b for one A after another, which recomputes only what has changed.
 
-    While the pattern of A repeats, its analysis is kept; while its values do too, its factor. Both
-    are compared with copies, bit by bit, in a small part of the time of a solve: whether A is the
-    same object is of no matter, and it may be changed in place. `analyses`, `factorizations` and
-    `solves` count what was done.
+    The analysis is reused while the pattern of A repeats, and the factor while the values do, too.
+    Both are compared with copies, bit by bit, in a small part of the time of a solve: A may be
+    another object, or changed in place. `analyses`, `factorizations` and `solves` count the
+    computations.
 
-    Threads may share a solver. One that comes with other values while others solve gets a factor
-    of its own; threads whose matrices differ for long are better off with a solver each. Pickles
-    and copies have the choices alone.
+    Threads may share a solver. A thread with other values gets a new factor while other threads
+    solve; for threads with different matrices, one solver each is faster. Pickles and copies
+    contain the options only.
 
     Parameters
     ----------
     kind, ordering, backend, check_finite, singular, triangle, precision, memory, refine
         As for `frontal.solve`.
     reuse : int
-        As for `frontal.analyze`: how many factorizations of a pattern are to be expected.
+        As for `frontal.analyze`: the expected number of factorizations of a pattern.
 
     Attributes
     ----------
     analyses, factorizations, solves : int
-        How many have succeeded.
+        Numbers of successful computations.
 
     Raises
     ------
@@ -105,18 +105,18 @@ class Solver:
 
     See Also
     --------
-    frontal.factorize : one factor that is kept in any case.
+    frontal.factorize : one factor, without comparisons.
 
     Notes
     -----
-    It is what other programs take as a function that solves a linear system:
+    A solver can be passed wherever a function that solves a linear system is expected:
 
     - scikit-fem: ``skfem.solve(K, f, solver=frontal.Solver(kind="spd"))``, or `frontal.solve`;
     - PyAMG: ``pyamg.ruge_stuben_solver(A, coarse_solver=frontal.Solver())``;
     - a loop of Newton's method: ``x -= solver(jacobian(x), residual(x))``.
 
-    Those that call SciPy's functions by name are reached by `frontal.linalg.patched`, and those
-    that want an operator, as `scipy.sparse.linalg.gmres` and `eigsh`, by
+    For programs that call SciPy's functions by name use `frontal.linalg.patched`; for functions
+    that take an operator, such as `scipy.sparse.linalg.gmres` and `eigsh`,
     `Factor.as_linear_operator`.
 
     Examples
@@ -170,8 +170,8 @@ class Solver:
         Parameters
         ----------
         A : sparse matrix or array, (n, n)
-            Any format, as for `frontal.solve`; CSC, CSR, BSR and COO are compared as they are. On
-            a GPU CuPy's are compared and factorized there.
+            Any format, as for `frontal.solve`; CSC, CSR, BSR and COO are compared without a
+            conversion. With a GPU, matrices of CuPy are compared and factorized on the device.
         b : array (n,) or (n, k), or sparse
         trans : {"N", "T", "H"}
             op(A): the matrix, its transpose or its adjoint.
@@ -187,7 +187,7 @@ class Solver:
         Raises
         ------
         SingularMatrixError, NotPositiveDefiniteError, NonFiniteInputError, ValueError, TypeError
-            As `frontal.solve`. If A has no factor, the analysis is kept.
+            As `frontal.solve`. If A has no factor, the analysis is reused nevertheless.
 
         Warns
         -----
@@ -205,13 +205,13 @@ class Solver:
         return x
 
     def free(self) -> None:
-        """Give the memory of analysis and factor back, as soon as no thread solves any more."""
+        """Release analysis and factor; memory is freed when no thread solves any more."""
         with self._lock:
             self._known: _AnalyzedPattern | None = None
             self._held: _HeldFactor | None = None
 
     def _entered(self, A: MatrixLike) -> _HeldFactor:
-        """The factor of A, with one more user."""
+        """Return the factor of A, with one more user."""
         A = _plain(A)
         stored = _Stored.by(A)
         with self._lock:
@@ -224,7 +224,7 @@ class Solver:
             return held
 
     def _analyze(self, A: Untyped, stored: _Stored) -> _AnalyzedPattern:
-        """What is to be known of another pattern; what was before is forgotten."""
+        """Analyze and store another pattern; drop the factor of the previous one."""
         first, second = (x.copy() for x in stored.pattern)
         analysis = analyze(A, **self._analyzed, **self._input_options)
         self._known = _AnalyzedPattern(_Stored(stored.about, (first, second), None), analysis)
@@ -235,7 +235,7 @@ class Solver:
     def _renewed(
         self, A: Untyped, values: Untyped, analysis: Analysis, held: _HeldFactor | None
     ) -> _HeldFactor:
-        """A factor of other values: in the memory of the last one if nobody solves with that."""
+        """Return a factor of new values, in the memory of the last one unless it is in use."""
         if held is None or held.users:
             factor = analysis.factorize(A, **self._factorized, **self._input_options)
             held = self._held = _HeldFactor(factor, None)
@@ -247,7 +247,7 @@ class Solver:
         return held
 
     def __getstate__(self) -> dict[str, object]:
-        """The choices."""
+        """Return the options."""
         names = ("_refine", "_input_options", "_analyzed", "_factorized")
         return {name: self.__dict__[name] for name in names}
 
@@ -269,7 +269,7 @@ class Solver:
 
 
 def _plain(A: MatrixLike) -> Untyped:
-    """A in a format whose arrays can be compared; others as CSC."""
+    """Return A in a format whose arrays can be compared; other formats as CSC."""
     matrix: Untyped = A if is_on_cupy(A) else for_scipy(A)
     refuse_masked(matrix, "A")
     known = is_on_cupy(A) or is_sparse(matrix)

@@ -1,4 +1,4 @@
-"""Compile beforehand, for images and clusters: `python -m frontal.warm` is `frontal warm`."""
+"""Ahead-of-time compilation for images and clusters: `python -m frontal.warm` is `frontal warm`."""
 
 import sys
 

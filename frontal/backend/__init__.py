@@ -1,1 +1,1 @@
-"""The protocol of backends, and the choice among them."""
+"""The protocol of the backends, and the choice of one."""

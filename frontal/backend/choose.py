@@ -1,6 +1,6 @@
-"""Which backend is taken: what is asked for, what is there, and for how much work.
+"""Choice of the backend: by the user's request, the available GPU and the operation count.
 
-What computes on a GPU is imported when one is taken: that is a tenth of a first call on the CPU.
+GPU modules are imported only when a GPU is used: the import takes a tenth of a first CPU call.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from ..gpu.sparse.early_setup import EarlySetup
 
 _DOUBLE = np.dtype(np.float64)
-_MAX_SPEED_RATIO = 4  # single over double precision, at most, of GPUs that are made for both
-GPU_FLOPS = MACHINES["gpu"].least_flops  # of a factorization that "auto" gives to the GPU
+_MAX_SPEED_RATIO = 4  # peak flops, single over double, of GPUs built for double
+GPU_FLOPS = MACHINES["gpu"].least_flops  # operations from which "auto" factorizes on a GPU
 
 _engines: WeakKeyDictionary[object, dict[str, Backend]] = WeakKeyDictionary()
 _expected: WeakKeyDictionary[object, GpuBackend] = WeakKeyDictionary()
 
 
 def requested(name: str) -> str:
-    """What ``backend=name`` asks for, after ``FRONTAL_BACKEND`` has said what "auto" is.
+    """Return the backend requested by ``backend=name``; ``FRONTAL_BACKEND`` replaces "auto".
 
     Raises
     ------
     ValueError
-        If it is none of ``"auto"``, ``"cpu"`` and ``"gpu"``.
+        If the request is none of ``"auto"``, ``"cpu"`` and ``"gpu"``.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def requested(name: str) -> str:
 
 @cache
 def _has_gpu() -> bool:
-    """Whether there is a GPU; asked once a process, and that takes no context on it."""
+    """Return whether a GPU is available; checked once per process, without a CUDA context."""
     return gpu.available()
 
 
@@ -67,7 +67,7 @@ def _speed() -> gpu.Speed | None:
 
 
 def slow_gpu(dtype: np.dtype, speed: gpu.Speed | None) -> bool:
-    """Whether all cores of this machine are faster than a GPU made for single precision.
+    """Return whether the CPU, with all threads, outruns a GPU built for single precision.
 
     Examples
     --------
@@ -83,10 +83,10 @@ def slow_gpu(dtype: np.dtype, speed: gpu.Speed | None) -> bool:
 
 
 def resolved(name: str, flops: float, dtype: np.dtype = _DOUBLE) -> str:
-    """Return ``"cpu"`` or ``"gpu"`` for what a user asks for and so many operations.
+    """Return ``"cpu"`` or ``"gpu"`` for a user's request and an operation count.
 
-    ``FRONTAL_BACKEND`` decides what "auto" is; without it, that is the GPU where there is one, a
-    factorization takes long enough for it, and it is no `slow_gpu`, else the CPU.
+    ``FRONTAL_BACKEND`` replaces "auto". Otherwise "auto" is the GPU if one is available, the
+    factorization has at least `GPU_FLOPS` operations and the GPU is no `slow_gpu`; else the CPU.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def resolved(name: str, flops: float, dtype: np.dtype = _DOUBLE) -> str:
 
 
 def chooser(name: str, dtype: np.dtype = _DOUBLE) -> Callable[[float], str]:
-    """As `resolved`, for any number of operations."""
+    """Return `resolved` as a function of the operation count."""
     asked = requested(name)
     return (lambda _: asked) if asked != "auto" else partial(_faster, dtype)
 
@@ -109,27 +109,27 @@ def _faster(dtype: np.dtype, flops: float) -> str:
 
 
 def _load() -> None:
-    """Import what computes on a GPU.
+    """Import the GPU modules.
 
-    All threads begin with the same module: two that come from both ends of a chain of imports would
-    find each other's modules half made.
+    All threads import the same module first: two threads that enter a chain of imports at opposite
+    ends would each see the other's modules half initialized.
     """
     from ..gpu.sparse import backend, early_setup, footprint, memory_choice, workspace  # noqa: F401
 
 
 def _gpu_in_use() -> bool:
-    """Whether this process has a GPU at work: not before it has loaded what finds one."""
+    """Return whether this process uses a GPU; False before the GPU modules are loaded."""
     devices = sys.modules.get(f"{gpu.__name__}.runtime.device")
-    # another thread may be importing it just now, so that it has no names yet
+    # while another thread imports the module, it may have no names yet
     asked = getattr(devices, "at_work", None)
     return asked is not None and asked()
 
 
 def lookahead(name: str, dtype: np.dtype) -> EarlySetup | None:
-    """What begins a first factorization of a pattern while that is analyzed, see
-    `attach_early_setup`.
+    """Return the setup of a first GPU factorization that runs during the analysis, or None.
 
-    There is none but on a GPU that this process has at work: no analysis looks for one by itself.
+    None unless this process already uses a GPU: an analysis alone never initializes one. See
+    `attach_early_setup`.
     """
     if requested(name) == "cpu" or not _gpu_in_use():
         return None
@@ -140,20 +140,21 @@ def lookahead(name: str, dtype: np.dtype) -> EarlySetup | None:
     chosen = chooser(name, dtype)
     try:
         device = devices.device_of()
-    except Exception:  # in a process that was forked, say: the factorization will tell
+    except Exception:  # in a forked process, for example: the factorization reports the error
         return None
     return EarlySetup(device, lambda flops: chosen(flops) == "gpu", dtype)
 
 
 def least_flops(n: int) -> float:
-    """Operations of a factorization of this order at least, as for a grid in the plane."""
+    """Return a lower estimate of the operations for order n: those of a planar grid."""
     return 10.0 * n**1.5
 
 
 def prewarm(name: str, method: Method, dtype: np.dtype, n: int) -> BackgroundTask[None] | None:
-    """Begin with the GPU and its kernels on a thread, where it is taken and was not used before.
+    """Start the GPU and load its kernels on a thread, if the GPU is chosen and not yet in use.
 
-    For who factorizes as soon as a matrix of order n is analyzed. What fails is told there.
+    For callers that factorize right after analyzing a matrix of order n. The factorization reports
+    errors. Return None if nothing is started.
     """
     if _gpu_in_use() or chooser(name, dtype)(least_flops(n)) == "cpu":
         return None
@@ -167,11 +168,11 @@ def _wakened(method: Method, dtype: np.dtype) -> None:
 
     device = device_of()
     begin_kernels(device, method, dtype)
-    device.free_memory()  # which makes the context, and takes as long as a kernel
+    device.free_memory()  # creates the CUDA context, which takes as long as loading a kernel
 
 
 def attach_early_setup(owner: object, symbolic: Symbolic, begun: EarlySetup) -> None:
-    """Make what has begun the GPU's backend for an owner; see `backend_for`."""
+    """Register the backend of a started setup as the GPU backend of an owner; see `backend_for`."""
     _expected[owner] = begun.backend(symbolic)
 
 
@@ -183,7 +184,7 @@ def memory_on_device(
     rhs: int,
     memory: Memory,
 ) -> dict[str, int]:
-    """Bytes of a factor on the GPU that is there, or else on one like an H200.
+    """Return the bytes of a factor on the available GPU, or on an H200 if there is none.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def memory_on_device(
     dtype, values : numpy.dtype
         Scalar types of the factor and of the matrix.
     rhs : int
-        Right-hand sides that are solved for at once.
+        Right-hand sides of one solve.
     memory : str or int
         See `Analyzed.memory_for`.
     """
@@ -210,30 +211,30 @@ def memory_on_device(
 
 
 def backend_for(owner: object, symbolic: Symbolic, name: str) -> Backend:
-    """The backend ``"cpu"`` or ``"gpu"`` with the indices of a pattern; made once for an owner.
+    """Return the ``"cpu"`` or ``"gpu"`` backend of a pattern; created once per owner.
 
     Parameters
     ----------
     owner : object
-        What is kept for as long as the backend, hashed by identity; the symbolic phase it holds.
+        Object that holds the symbolic phase, hashed by identity; the backend lives as long.
 
     Raises
     ------
     frontal.gpu.DeviceNotFoundError
-        If a GPU is asked for and there is none.
+        If `name` is ``"gpu"`` and no GPU is available.
     """
     backends = _engines.get(owner)
     if backends is None:
         backends = _engines.setdefault(owner, {})
     backend = backends.get(name)
-    if backend is None:  # no lock: a process forked meanwhile would wait for it for ever
+    if backend is None:  # no lock: a process forked meanwhile would wait for it forever
         created: Backend = _on_gpu(owner, symbolic) if name == "gpu" else CpuBackend(symbolic)
         backend = backends.setdefault(name, created)
     return backend
 
 
 def _on_gpu(owner: object, symbolic: Symbolic) -> GpuBackend:
-    """One that was expected, if it is of the current device."""
+    """Return the backend registered by `attach_early_setup` if it is of the current device."""
     _load()
     from ..gpu.sparse.backend import GpuBackend
 

@@ -1,4 +1,4 @@
-"""What ``memory=`` may be: where a factor is to be kept, or how much of it at most."""
+"""Values of ``memory=``: where a factor is stored, or its largest size in bytes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _NAMES = ("auto", "device", "streamed")
 
 
 def required_memory(memory: object) -> Memory:
-    """The name or the number of bytes that a user has given.
+    """Return the name or the number of bytes that a user passed as ``memory=``.
 
     Raises
     ------
     ValueError
-        If it is neither.
+        If `memory` is neither.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def required_memory(memory: object) -> Memory:
     if (
         isinstance(memory, int | float | np.integer)
         and not isinstance(memory, bool)
-        and 0 <= memory < 1 << 62  # NaN is not
+        and 0 <= memory < 1 << 62  # False for NaN
     ):
         return int(memory)
     raise ValueError(
@@ -36,5 +36,5 @@ def required_memory(memory: object) -> Memory:
 
 
 def byte_limit(memory: Memory) -> int | None:
-    """A limit in bytes, if there is one."""
+    """Return the limit in bytes; None for a name."""
     return memory if isinstance(memory, int) else None

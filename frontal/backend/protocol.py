@@ -1,4 +1,4 @@
-"""What a backend must do: all that the façades in factor/ may ask of cpu/ and gpu/sparse/."""
+"""Interface of the backends: the only calls from factor/ into cpu/ and gpu/sparse/."""
 
 from __future__ import annotations
 
@@ -20,30 +20,29 @@ from ..symbolic.scaling import Scaling, ScalingRequest
 from .memory_limit import Memory
 
 
-class PivotFailure(Exception):  # noqa: N818 - not an error where LU can go on
-    """A pivot of Cholesky is not positive; `position` is its place in elimination order."""
+class PivotFailure(Exception):  # noqa: N818 - no error if LDL^H follows
+    """A nonpositive pivot of Cholesky, at `position` in elimination order."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
         self.position = position
 
 
-class DelayFailure(Exception):  # noqa: N818 - not an error where pivots can be had otherwise
-    """Columns without sound pivots pile up in the fronts that shall eliminate them."""
+class DelayFailure(Exception):  # noqa: N818 - no error if another attempt follows
+    """Too many delayed columns in the fronts that should eliminate them."""
 
 
 class Health(NamedTuple):
-    """What the pivots and the values of a factorization tell.
+    """Statistics of the pivots and of the values of a factorization.
 
     Attributes
     ----------
     pivot_ratio : float
-        Smallest pivot over the size of what it came from: of d² over diag(A) for Cholesky, of |d|
-        over the largest pivot for LU.
+        Smallest relative pivot: d² over diag(A) for Cholesky, |d| over the largest pivot for LU.
     finite : bool
-        Whether all values of A are finite, if that was looked at.
+        All values of A are finite, or were not checked.
     hermitian : bool
-        Whether the symmetry that the method needs is known to hold exactly.
+        The symmetry that the method needs is known to hold exactly.
     """
 
     pivot_ratio: float
@@ -55,23 +54,23 @@ _NONE, _NO_PLACES = np.empty(0), np.empty(0, np.int32)
 
 
 class HostFactor(NamedTuple):
-    """The factor on the host, in the one form that is pickled and extracted from.
+    """The factor on the host, in the form for pickling and for extraction of L, D and U.
 
     Attributes
     ----------
     panels : array of the scalar type
-        The panels of all fronts, one after the other at `panel_offsets`.
+        The panels of all fronts, consecutive, at `panel_offsets`.
     pivots : (n,) int32 array
-        Row interchanges, local to each front, of columns too with one triangle; empty for a method
-        without.
+        Row interchanges, local to each front; with one triangle also those of the columns. Empty
+        for a method without interchanges.
     perturbed : int
-        Pivots that were replaced.
-    coupling : (n,) array of the scalar type
-        Of LDL^H, D(j + 1, j) where columns j and j + 1 are a 2x2 pivot, else 0; D(j, j) is in the
+        Number of perturbed pivots.
+    subdiagonal : (n,) array of the scalar type
+        For LDL^H, D(j + 1, j) if columns j and j + 1 are a 2x2 pivot, else 0; D(j, j) is in the
         panels, on the diagonal of L. Empty for other methods.
     nulls : int32 array
-        Positions, ascending, of pivots that are zero to working precision, all of their columns
-        too. They were replaced so that solutions exist.
+        Ascending positions of null columns: the pivot and the whole column are zero to working
+        precision. These pivots were replaced so that solutions exist.
     """
 
     panels: np.ndarray
@@ -82,10 +81,10 @@ class HostFactor(NamedTuple):
 
 
 def panel_offsets(plan: Plan, method: Method) -> np.ndarray:
-    """Where the panels of each front begin in a `HostFactor`, and where the last one ends.
+    """Return each front's panel offset in a `HostFactor`, in entries, and the end of the last.
 
-    They lie in a row, in entries: the (k + m) by k column-major [L11; L21] of a front, and with two
-    panels the m by k transpose of U12 behind it.
+    A front stores the (k + m) by k column-major [L11; L21], and with two panels the m by k
+    transpose of U12 behind it.
     """
     return _offsets(plan.start, plan.pointer, method.panels)
 
@@ -100,20 +99,20 @@ def _offsets(start, pointer, panels):
 
 
 class NumericFactor(Protocol):
-    """A matrix and the numbers of its factorization, where they were computed.
+    """A matrix and its factors, in the memory of the backend that computed them.
 
-    Arrays "there" are of that place: NumPy's for the CPU, CuPy's for a GPU.
+    Arrays of the backend are NumPy arrays for the CPU and CuPy arrays for a GPU.
 
     Attributes
     ----------
     backend, device : str
-        ``"cpu"`` or ``"gpu"``, and what it runs on.
+        ``"cpu"`` or ``"gpu"``, and the name of the device.
     symbolic : Symbolic
-        That of the backend, or an amended one where columns went to other fronts.
+        Symbolic phase of the backend; an amended one if columns were delayed.
     perturbed : int
-        Pivots that were replaced.
+        Number of perturbed pivots.
     asynchronous : bool
-        Solves need not wait for a device.
+        Solves can return before the device has finished.
     """
 
     backend: str
@@ -124,7 +123,7 @@ class NumericFactor(Protocol):
 
     @property
     def scaling(self) -> Scaling | None:
-        """Of the matrix that was factorized, on the host; None for a method without."""
+        """Scaling of the factorized matrix, on the host; None for a method without scaling."""
         ...
 
     @property
@@ -134,7 +133,7 @@ class NumericFactor(Protocol):
 
     @property
     def matrix_dtype(self) -> np.dtype:
-        """Scalar type of the matrix, of residuals and solutions; that of the factors or higher."""
+        """Scalar type of the matrix, residuals and solutions; at least as precise as `dtype`."""
         ...
 
     @property
@@ -144,34 +143,34 @@ class NumericFactor(Protocol):
 
     @property
     def matrix(self) -> Canonical:
-        """The factorized matrix on the host; its values may have to come from the device."""
+        """The factorized matrix on the host; its values may be copied from the device."""
         ...
 
     @property
     def pivots(self) -> np.ndarray:
-        """(n,) int32 row interchanges, local to each front, on the host; empty without."""
+        """Row interchanges on the host; see `HostFactor`."""
         ...
 
     @property
     def nulls(self) -> np.ndarray:
-        """See `HostFactor`; on the host."""
+        """Positions of null columns, on the host; see `HostFactor`."""
         ...
 
     @property
     def unstable_pivots(self) -> np.ndarray:
-        """Positions of pivots that bear their columns badly, ascending."""
+        """Ascending positions of pivots that are too small for their columns."""
         ...
 
     def growth_acceptable(self, few: int, growth: float) -> bool:
-        """Whether pivots bear their columns.
+        """Return whether the growth is acceptable.
 
-        But for a `few` that are `unstable_pivots`, if the factors have not grown beyond that; and
-        for those that can go nowhere.
+        It is if at most `few` of the `unstable_pivots` can be moved to another front, with factors
+        that have grown by `growth` at most, or none can be moved.
         """
         ...
 
     def health(self) -> Health:
-        """What the pivots tell."""
+        """Return statistics of the pivots."""
         ...
 
     def is_symmetric(self) -> bool:
@@ -179,63 +178,63 @@ class NumericFactor(Protocol):
         ...
 
     def growth(self) -> float:
-        """Largest entry of the factors over the largest of the (scaled) matrix."""
+        """Return the largest modulus in the factors over the largest in the (scaled) matrix."""
         ...
 
     def diagonal(self) -> np.ndarray:
-        """Diagonal of L, U or D, in elimination order, on the host."""
+        """Return the diagonal of L, U or D, in elimination order, on the host."""
         ...
 
     def subdiagonal(self) -> np.ndarray:
-        """See `HostFactor`."""
+        """Return the subdiagonal of D, on the host; see `HostFactor`."""
         ...
 
     def to_host(self) -> HostFactor:
-        """The factors on the host; the arrays may be shared."""
+        """Return the factors on the host; the arrays may be shared with this factor."""
         ...
 
     def copy(self) -> NumericFactor:
-        """A factor in the same place that shares no number with this one."""
+        """Return a factor in the same memory that shares no values with this one."""
         ...
 
     def free(self) -> None:
-        """Give the memory back; this is no factor any more."""
+        """Release the memory; the factor becomes invalid."""
         ...
 
     # --- vectors -----------------------------------------------------------------------------
 
     def block(self, b: object) -> Vectors | None:
-        """Right-hand sides that are there as (n, k) in the common scalar type; None elsewhere."""
+        """Return right-hand sides of the backend as (n, k) in the common scalar type; else None."""
         ...
 
     def empty(self, k: int, dtype: np.dtype) -> Vectors:
-        """An array (n, k) there, in Fortran order."""
+        """Return an uninitialized (n, k) array of the backend, in Fortran order."""
         ...
 
     def upload(self, B: np.ndarray) -> Vectors:
-        """A host array (n, k) in Fortran order, there."""
+        """Copy an (n, k) host array in Fortran order to the backend."""
         ...
 
     def download(self, X: Vectors) -> np.ndarray:
-        """An array (n, k) that is there, on the host."""
+        """Copy an (n, k) array of the backend to the host."""
         ...
 
     def system(self, trans: str, dtype: np.dtype) -> LinearSystem:
-        """op(A) X = B for vectors of a scalar type that are there."""
+        """Return op(A) X = B for arrays of the backend of a scalar type."""
         ...
 
     def solve_fast(self, b: object, trans: str, how: int) -> tuple[Any, float, float, bool] | None:
         """Return the solution of a plain vector, its error and the factor's condition number.
 
-        It is the first one that `system` gives, and `BackwardErrors.fine`; else, and for any other
-        b, None. It is on the host if b is. The error is componentwise, and no less than the
-        precision. The condition number is that for all right-hand sides, and comes with whether it
-        is a bound; it is -1 where `how` is `numeric.condition.KNOWN`.
+        The solution is the first one by `system`, unrefined. Return None if it is not
+        `BackwardErrors.fine`, and for any other b. It is on the host if b is. The error is
+        componentwise, and at least the precision. The condition number is that for all right-hand
+        sides, -1 if `how` is `numeric.condition.KNOWN`; the flag is true if it is a bound.
         """
         ...
 
     def expect(self, trans: str) -> None:
-        """Take note of a solution that needed no refinement: `solve_fast` tries the next ones."""
+        """Record a solution that needed no refinement: `solve_fast` tries the next ones."""
         ...
 
     def condition_fast(self, trans: str, how: int) -> tuple[float, bool] | None:
@@ -245,54 +244,57 @@ class NumericFactor(Protocol):
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
         """Overwrite x, (n, w) row-major on the host in elimination order, with the solution.
 
-        For every x, applying the factorized matrix to the result gives x back, up to rounding;
-        `transposed` takes its plain transpose.
+        The factorized matrix times the solution is x, up to rounding; if `transposed`, the plain
+        transpose of the matrix.
         """
         ...
 
     # --- new values --------------------------------------------------------------------------
 
     def device_values(self, A: Untyped, order: ValueMap) -> tuple[Untyped, ValueMap] | None:
-        """The same as `Backend.device_values`, of a matrix or an array of values.
+        """Return `Backend.device_values` of a matrix or of an array of values.
 
         Parameters
         ----------
         A : matrix or array of values
         order : ValueMap
-            The order that an array of values is in.
+            Order of an array of values.
         """
         ...
 
     def refactorizer(
         self, symbolic: Symbolic, matching: Matching | None
     ) -> Callable[[Canonical], NumericFactor | None] | None:
-        """`Backend.solve_fast` for matrices in its place, if that made it of this analysis."""
+        """Return `Backend.factorize_fast` with the memory of this factor, or None.
+
+        None unless it made this factor, for the same symbolic phase and matching.
+        """
         ...
 
     def begin(self, values: Untyped, scaling: ScalingRequest | None) -> None:
-        """Begin to factorize values that are there, if that needs no decision.
+        """Start to factorize values on the device, if no decision is needed before.
 
-        They are by columns, and to be scaled as it is `ScalingRequest`. This is then no factor any
-        more; `Backend.factorize`, which gets it as the `previous` one, goes on.
+        The values are by columns, and are scaled by the `ScalingRequest`. This factor becomes
+        invalid; `Backend.factorize` continues when it is passed as `previous`.
         """
         ...
 
     def profile(self) -> object:
-        """Time by level and by size of the fronts; a ValueError where there are no clocks."""
+        """Return the time by level and by front size; raise ValueError on the CPU."""
         ...
 
 
 class Backend(Protocol):
-    """Factorizes matrices of one pattern, whose indices it holds."""
+    """The factorizations of one pattern, with its indices."""
 
     @property
     def device(self) -> str:
-        """What it runs on."""
+        """Name of the device."""
         ...
 
     @property
     def fallback(self) -> str | None:
-        """The backend that takes over where this one has too little memory or no sound pivots."""
+        """Backend to use if this one lacks memory or stable pivots; None if there is none."""
         ...
 
     def factorize(
@@ -313,60 +315,61 @@ class Backend(Protocol):
         Parameters
         ----------
         values : array (nnz,)
-            By columns. Kept, not copied.
+            By columns. Stored without a copy.
         scaling : Scaling or ScalingRequest, optional
-            Of the values, or what `scaling_of` is to make it of: the same bits on every backend.
+            Scaling of the values, or the input of `scaling_of`: the same bits on every backend.
         on_device : bool
-            Values are where the backend computes, and not on the host.
+            Values are an array of the backend, not of the host.
         hermitian : bool
             A is known to be exactly Hermitian.
         progress : callable, optional
         previous : NumericFactor, optional
-            Its memory is used again; it is then no factor any more.
+            Its memory is reused, and the factor becomes invalid.
         delaying : bool
-            Columns without a sound pivot may go to other fronts; else their pivots are replaced.
+            Columns without an acceptable pivot may be delayed; else their pivots are replaced.
         dtype : numpy.dtype, optional
-            Scalar type of the factors, if not that of the values, which are scaled before.
+            Scalar type of the factors; by default that of the values. Values are scaled before
+            they are converted.
         memory : str or int
-            See `frontal.factorize`; that of a factor before stays as it is.
+            See `frontal.factorize`; a `previous` factor keeps its own.
 
         Raises
         ------
         PivotFailure
             At the first pivot of Cholesky that is not positive.
         DelayFailure
-            If too many columns go to other fronts.
+            If too many columns are delayed.
         FactorMemoryError
-            With what this backend needs.
+            If the factor does not fit; with the memory that this backend needs.
         """
         ...
 
     def factorize_fast(
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None
     ) -> NumericFactor | None:
-        """The factor that `factorize` would give; None where there is anything to be said of it.
+        """Return the factor of `factorize` if it needs no warning, fallback or pivoting; else None.
 
         Parameters
         ----------
         matrix : Canonical
-            Of the pattern; its values are kept, not copied.
+            Matrix of the pattern; its values are stored without a copy.
         matching : Matching or None
-            Of the analysis; what is not scaled by it, and might be by another one, has no factor.
+            Matching of the analysis. The result is None if the values need another scaling.
         previous : NumericFactor, optional
-            Its memory is used again; it is then no factor any more, even where this gives none.
+            Its memory is reused, and the factor becomes invalid, even if the result is None.
         """
         ...
 
     def values_on_host(self, values: Untyped) -> np.ndarray:
-        """Values that are there."""
+        """Copy values of the backend to the host."""
         ...
 
     def device_values(self, A: Untyped) -> tuple[Untyped, ValueMap] | None:
-        """Values of A, there and by columns, and their order in A; None if the host must look."""
+        """Return device values of A by columns, and their order in A; None if the host converts."""
         ...
 
     def from_host(
         self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None
     ) -> NumericFactor:
-        """A factor that was computed elsewhere."""
+        """Return the factor of this backend for one computed by another backend."""
         ...

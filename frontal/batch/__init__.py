@@ -1,1 +1,1 @@
-"""Many sparse systems at once: of one pattern, or each of its own."""
+"""Batches of sparse systems: with one pattern, or with several."""

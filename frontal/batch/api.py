@@ -1,4 +1,4 @@
-"""The public functions for many systems at once."""
+"""Public functions for batches of systems."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .host import HostSystems
 from .input import AnyArray, arranged_values
 from .systems import Systems
 
-_REUSE = 100  # factorizations for which an ordering shall pay, whatever the size of a batch
+_REUSE = 100  # factorizations over which the cost of an ordering is spread, for any batch size
 
 
 def factorize_batch(
@@ -34,24 +34,24 @@ def factorize_batch(
     backend: str = "auto",
     check: bool = True,
 ) -> BatchFactor:
-    """Factorize many matrices at once, to solve with all of them.
+    """Factorize many matrices.
 
     Parameters
     ----------
     A : sparse matrix (n, n), or list of sparse matrices (n_i, n_i)
-        A matrix whose pattern all have. Its own values stand for those of the batch: they choose
-        the method, and for LU which rows are matched to which columns; systems that these choices
-        do not suit are factorized one by one. Or, without ``values``, the matrices themselves;
-        equal patterns are analyzed once, by the first of them.
+        With ``values``, a matrix that has the pattern of all. Its own values must be typical of the
+        batch: they choose the method, and for LU the matching; systems for which these do not work
+        are factorized one by one. Without ``values``, the matrices themselves; each pattern is
+        analyzed once, with the first of its matrices.
     values : array (batch, nnz), optional
-        In each row what ``A.data`` is of one matrix, in the order in which A stores it. CuPy's too.
+        Each row is ``A.data`` of one matrix, in the order in which A stores it; NumPy or CuPy.
     kind, ordering
-        As for `frontal.factorize`, for all of them.
+        As for `frontal.factorize`; the same for all matrices.
     backend : {"auto", "cpu", "gpu"}
-        On the CPU threads share the systems, each of which one thread factorizes. On a GPU they are
-        the trees of a forest.
+        On the CPU threads share the systems, and one thread factorizes each. On a GPU the assembly
+        trees of all systems form a forest.
     check : bool
-        Raise where systems have no factor; else `BatchFactor.status` tells.
+        Raise if a system has no factor; otherwise see `BatchFactor.status`.
 
     Returns
     -------
@@ -60,15 +60,15 @@ def factorize_batch(
     Raises
     ------
     BatchError
-        When all is done, naming the systems without a factor: singular ones, those with NaN, with
-        ``kind="spd"`` those that are not positive definite. The others are in its ``result``.
+        If matrices are singular, contain NaN, or with ``kind="spd"`` are not positive definite.
+        All systems are tried first: the error names the failed ones, ``result`` holds the others.
     ValueError, TypeError, SingularMatrixError
-        If A is no matrix to be factorized, or ``values`` are not of its pattern.
+        If A cannot be factorized, or ``values`` do not have its pattern.
 
     Warns
     -----
     PerformanceWarning
-        If systems had to be factorized one by one.
+        If systems were factorized one by one.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def solve_batch(
     backend: str = "auto",
     return_info: bool = False,
 ) -> AnyArray:
-    """Solve A_i x_i = b_i for many matrices at once.
+    """Solve A_i x_i = b_i for many matrices.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def solve_batch(
     Raises
     ------
     BatchError
-        Naming the systems without a solution.
+        If systems have no solution; the error names them.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def _checked(factors: BatchFactor, check: bool) -> BatchFactor:
 def _factorize_list(
     matrices: Sequence[AnyArray], kind: str, ordering: ArrayLike, backend: str
 ) -> BatchFactor:
-    """Factors of matrices with patterns of their own."""
+    """Factorize a list of matrices, grouped by pattern."""
     options = {"kind": kind, "check_finite": False, "ordered": True}
     canonical = [to_canonical(A, None, **options) for A in matrices]
     by_pattern: dict[object, list[int]] = {}
@@ -176,7 +176,7 @@ def _factorize_list(
 
 
 def _analyzed(matrix: Canonical, kind: str, ordering: ArrayLike, backend: str) -> Analyzed:
-    """The analysis by which a matrix is factorized in the end, with columns where they belong."""
+    """Return the analysis after a trial factorization: final method, delayed pivots moved up."""
     options = {"kind": kind, "ordering": ordering, "backend": backend}
     analysis = analyze(matrix.A, reuse=_REUSE, **options)
     try:
@@ -186,18 +186,18 @@ def _analyzed(matrix: Canonical, kind: str, ordering: ArrayLike, backend: str) -
 
 
 def _systems(analysis: Analyzed, values: np.ndarray) -> Systems:
-    """Factorized systems of one pattern, where there is enough to do for a GPU on one."""
+    """Return factorized systems of one pattern, on a GPU if there are enough operations."""
     return Systems(analysis, values, _engine(analysis, values.shape[0]))
 
 
 def _engine(analysis: Analyzed, count: int) -> type[DeviceSystems] | type[HostSystems]:
-    """What computes with so many systems."""
+    """Return the engine for `count` systems."""
     where = resolved(analysis.backend, analysis.flops * count)
     return DeviceSystems if where == "gpu" else HostSystems
 
 
 def _first_finite(members: list[Canonical]) -> Canonical:
-    """The first matrix of numbers; its pattern with ones on the diagonal where there is none."""
+    """Return the first finite matrix; without one, the first pattern with all values one."""
     for matrix in members:
         try:
             matrix.refuse_non_finite()

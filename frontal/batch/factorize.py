@@ -1,8 +1,8 @@
-"""The numeric factorization of many matrices of one pattern on the CPU: one compiled loop.
+"""Numeric factorization of many matrices of one pattern on the CPU: one compiled loop.
 
-Threads take whole systems, one after the other, so that nothing that a system is computed from
-depends on another, on the number of threads or on its place. There is no room for columns that
-find no pivot in their front: a system that has some is left to the ordinary way.
+Each thread takes whole systems one after the other, so a factor depends neither on other systems
+nor on the number of threads or its position. Pivots are not delayed: a system with a column that
+finds no pivot in its front is handled by `Factor`.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from ..symbolic.plan import front_flops
 
 
 class BatchArrays(NamedTuple):
-    """The numbers of all systems, each a row of these arrays.
+    """The arrays of all systems; one row for each system.
 
     Attributes
     ----------
     values : (batch, nnz) array
-    panels, pivots, coupling : arrays
+    panels, pivots, subdiagonal : arrays
         As of a `HostFactor`.
     row, column : (batch, n) float64 arrays
         Scaling; (batch, 0) for a method without.
     outcome : (batch,) int64 array
-        `ACCEPTED`, `UNSURE`, `NOT_FINITE`, or the column of Cholesky that fails, from 1.
+        `ACCEPTED`, `UNSURE`, `NOT_FINITE`, or the failed column of Cholesky, counted from 1.
     ratio : (batch,) float64 array
-        As `Health.pivot_ratio`.
+        See `Health.pivot_ratio`.
     norms : (batch, 2) float64 array
         Infinity norms and 1-norms.
     """
@@ -61,7 +61,7 @@ class BatchArrays(NamedTuple):
 
 @allocating
 def _factorize_each(method, rest, top, pattern, numbers, systems, ticket):
-    """Factorize systems until none is left that nobody has taken."""
+    """Factorize systems taken by `ticket` until none is left."""
     n, info, statistics = pattern.place.size, np.zeros(1, np.int32), np.empty(3)
     scaled = np.empty(pattern.indices.size * method.pivots, numbers.values.dtype)
     null = np.empty(n, np.bool_)
@@ -113,7 +113,7 @@ _RUN: dict[Method, Callable[..., None]] = {
 
 
 def on_threads(run: Callable[[np.ndarray], None], systems: int, flops: float) -> None:
-    """Work of so many operations on systems: ``run(ticket)`` on each of some threads."""
+    """Call ``run(ticket)`` on each of the threads that `systems` and `flops` are worth."""
     ticket = np.zeros(tile_queue.STATE_SIZE, np.int64)
 
     def member(_: int) -> None:
@@ -134,7 +134,7 @@ def factorize(
     numbers: BatchArrays,
     systems: np.ndarray,
 ) -> None:
-    """Factorize the systems of these numbers: panels, pivots, scaling and outcome.
+    """Factorize systems: panels, pivots, scaling and outcome are written to `numbers`.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def factorize(
 
 
 def _work(symbolic: Symbolic, layout: HostLayout, numbers: BatchArrays) -> HostWorkspace:
-    """What a thread factorizes systems in; their own numbers take the places of three arrays."""
+    """Return the workspace of one thread; values, panels and pivots are replaced per system."""
     plan, method, dtype = symbolic.plan, symbolic.method, numbers.panels.dtype
     fronts = plan.parent.size * method.pivots
     scratch = ldl.SCRATCH_ENTRIES if method.indefinite else 0

@@ -1,4 +1,4 @@
-"""BatchFactor: many factorized matrices, solved for together."""
+"""`BatchFactor`: the factors of many matrices, and solutions with all of them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .systems import Systems, column_of
 
 
 class BatchInfo(NamedTuple):
-    """What is known of solutions, for each system the worst of its right-hand sides.
+    """Quality of the solutions; for each system the worst of its right-hand sides.
 
     Attributes
     ----------
     backward_error : (batch,) float64 array
-        Normwise; NaN where there is no solution.
+        Normwise; NaN for a system without a solution.
     refinement_steps : (batch,) int64 array
-        Corrections kept.
+        Accepted corrections.
     condition : (batch,) float64 array
-        By how much the relative error of x may exceed its precision, estimated.
+        Estimated factor by which the relative error of x may exceed its backward error.
     """
 
     backward_error: np.ndarray
@@ -37,7 +37,7 @@ class BatchInfo(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Systems of one pattern, their places in the batch, and the order of their values."""
+    """Systems of one pattern, their indices in the batch, and their value maps."""
 
     systems: Systems
     members: np.ndarray
@@ -45,18 +45,17 @@ class Group(NamedTuple):
 
 
 class BatchFactor:
-    """Factorized matrices of a batch; made by `frontal.factorize_batch`.
+    """The factors of a batch, computed by `frontal.factorize_batch`.
 
-    Each system is computed as if it were alone: on the CPU its numbers are the same to the last bit
-    at every place of a batch and in batches of every size, on a GPU too whatever becomes of the
-    others.
+    Systems are independent: on the CPU the bits of a factor do not depend on the size of the batch
+    or on its position in it, on a GPU not on the success of other systems.
     """
 
     def __init__(
         self, groups: list[Group], count: int, listed: bool, lost: dict[int, Exception]
     ) -> None:
         self._groups, self._count, self._listed = groups, count, listed
-        self._lost = lost  # those with a pattern that has no regular matrix
+        self._lost = lost  # errors of systems whose pattern is structurally singular
         self._home = np.zeros((2, count), np.int64)
         for number, group in enumerate(groups):
             self._home[0, group.members] = number
@@ -66,7 +65,7 @@ class BatchFactor:
         return self._count
 
     def __getitem__(self, i: int) -> Factor:
-        """The `Factor` of one system, which shares the memory; until the next `refactorize`."""
+        """Return the `Factor` of one system; it shares memory, until the next `refactorize`."""
         if not -self._count <= i < self._count:
             raise IndexError(f"system {i} of {self._count}")
         i %= self._count
@@ -85,7 +84,7 @@ class BatchFactor:
 
     @property
     def status(self) -> np.ndarray:
-        """(batch,) int32: 0 for a factor, or 1 + the first column without a pivot; -1: unknown."""
+        """(batch,) int32: 0 for a factor, 1 + the first column without a pivot, -1 if unknown."""
         codes = self._gathered(lambda systems: systems.status(), np.int32)
         for i, error in self._lost.items():
             codes[i] = 1 + column_of(error)
@@ -93,7 +92,7 @@ class BatchFactor:
 
     @property
     def perturbed(self) -> np.ndarray:
-        """(batch,) int64: pivots that were replaced."""
+        """(batch,) int64: number of perturbed pivots."""
 
         def replaced(systems: Systems) -> np.ndarray:
             counts = np.zeros(systems.count, np.int64)
@@ -104,7 +103,7 @@ class BatchFactor:
         return self._gathered(replaced, np.int64)
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
-        """Signs (or phases) and logarithms of the moduli of the determinants, (batch,) each.
+        """Return signs (or phases) and logarithms of the moduli of the determinants, (batch,) each.
 
         NaN for systems without a factor.
         """
@@ -116,7 +115,7 @@ class BatchFactor:
         return sign, value
 
     def logdet(self) -> np.ndarray:
-        """Natural logarithms of the determinants, (batch,); NaN where that is not positive.
+        """Return natural logarithms of the determinants, (batch,); NaN unless positive.
 
         Examples
         --------
@@ -138,17 +137,17 @@ class BatchFactor:
         Parameters
         ----------
         b : array (n,), (n, k), (batch, n) or (batch, n, k), or list of (n_i,) or (n_i, k)
-            One without a batch axis serves all systems. Of (batch, n) and (n, k) the first is
-            meant where both fit. On the host or on the GPU.
+            On the host or on the GPU. An array without a batch axis serves all systems. If both
+            (batch, n) and (n, k) fit, b is read as (batch, n).
         trans : {"N", "T", "H"}
             op(A): the matrix, its transpose or its adjoint.
         check : bool
-            Raise for systems with a factor of which there is no solution.
+            Raise if a system with a factor has no solution.
         return_info : bool
 
         Returns
         -------
-        x : array (batch, n) or (batch, n, k), or list, where b is
+        x : array (batch, n) or (batch, n, k), or list; on the same device as b
             NaN for systems without a factor.
         info : BatchInfo
             If `return_info`.
@@ -156,16 +155,16 @@ class BatchFactor:
         Raises
         ------
         BatchError
-            With what there is in ``result``.
+            If a system with a factor has no solution; ``result`` holds the others.
         ValueError, NonFiniteInputError
-            If b does not fit, or has NaN or infinity.
+            If b does not fit, or contains NaN or infinity.
 
         Warns
         -----
         IllConditionedWarning
             As `Factor.solve`, for each such system.
         PerformanceWarning
-            If systems had to be solved one by one.
+            If systems were solved one by one.
 
         Examples
         --------
@@ -195,7 +194,7 @@ class BatchFactor:
     __call__ = solve
 
     def _info(self, reports: list[Callable[[], Report]]) -> BatchInfo:
-        """What is known of the solutions of all groups."""
+        """Return the quality of the solutions of all groups."""
         merged = Report.empty(self._count)
         for group, report in zip(self._groups, reports, strict=True):
             for all_, group_values in zip(merged, report(), strict=True):
@@ -210,24 +209,24 @@ class BatchFactor:
         Parameters
         ----------
         values : array (batch, nnz), or list of arrays (nnz_i,)
-            As for `factorize_batch`; for patterns of their own what ``A.data`` of each matrix is.
+            As for `factorize_batch`; for a list of matrices, ``A.data`` of each.
         where : (batch,) bool array, optional
-            The systems that get them; others keep factor and status, and their values are not
+            The systems to refactorize; others keep factor and status, and their values are not
             read.
         check : bool
 
         Returns
         -------
         BatchFactor
-            This one.
+            This object.
 
         Raises
         ------
         BatchError
-            For systems among these that have no factor; the others have theirs.
+            If a selected system has no factor; the others are factorized.
         ValueError, TypeError
-            If shapes differ, or the scalar type of the batch cannot hold the values; all is as
-            before then.
+            If shapes differ, or the scalar type of the batch cannot hold the values; the batch is
+            unchanged then.
 
         Examples
         --------
@@ -252,7 +251,7 @@ class BatchFactor:
         return self
 
     def raise_failures(self, mask: np.ndarray | None = None) -> None:
-        """Raise `BatchError` if systems, those of a mask, have no factor."""
+        """Raise `BatchError` if systems, or those selected by a mask, have no factor."""
         failures = {
             int(group.members[i]): error
             for group in self._groups
@@ -265,7 +264,7 @@ class BatchFactor:
     def _values(
         self, group: Group, values: AnyArray, mask: np.ndarray
     ) -> tuple[np.ndarray, AnyArray]:
-        """Systems of a group that get new values, and these by columns."""
+        """Return the selected systems of a group, and their new values by columns."""
         refuse_masked(values, "values")
         systems, symbolic = np.flatnonzero(mask), group.systems.analysis.symbolic
         if len(values) != self._count:
@@ -283,7 +282,7 @@ class BatchFactor:
         return systems, np.concatenate([on_host(row) for row in rows])
 
     def _blocks(self, b: AnyArray) -> tuple[bool, list[RhsBlock]]:
-        """Whether b was on a device, and right-hand sides for each group."""
+        """Return whether b is on the device, and the right-hand sides of each group."""
         refuse_masked(b, "b")
         groups = [(group.members, group.systems) for group in self._groups]
         if isinstance(b, list | tuple):
@@ -307,13 +306,13 @@ class BatchFactor:
             if has_batch_axis and b.shape[0] != self._count:
                 raise ValueError(f"b is of {b.shape[0]} systems, there are {self._count}")
             group_rhs = b[members] if has_batch_axis else b
-            if not has_batch_axis and b.shape == (members.size, n):  # (n, k) here
+            if not has_batch_axis and b.shape == (members.size, n):  # to be read as (n, k)
                 group_rhs = np.broadcast_to(b, (members.size, *b.shape))
             blocks.append(rhs_block(group_rhs, members.size, n, systems.values.dtype))
         return on_device, blocks
 
     def _joined(self, parts: list[AnyArray], as_list: bool, on_device: bool) -> AnyArray:
-        """Solutions of all groups in the form of b."""
+        """Return the solutions of all groups in the form of b."""
         if len(parts) == 1 and not as_list:
             return _to_device(parts[0]) if on_device else on_host(parts[0])
         out: list[AnyArray] = [None] * self._count
@@ -335,7 +334,7 @@ class BatchFactor:
 def _solve(
     systems: Systems, trans: str, block: RhsBlock
 ) -> tuple[AnyArray, Callable[[], Report], dict[int, Exception]]:
-    """Solutions of a group; real and imaginary parts by a real factor."""
+    """Return solutions of a group; a real factor solves real and imaginary parts separately."""
     B = block.values
     if B.dtype.kind != "c" or systems.values.dtype.kind == "c":
         return systems.solve(trans, B, block.refuse_non_finite)
@@ -347,7 +346,7 @@ def _solve(
 
 
 def _require_dtype(dtype: np.dtype, stored: np.dtype) -> None:
-    """Refuse new values that the numbers of a batch cannot hold."""
+    """Raise TypeError if the scalar type of a batch cannot hold new values."""
     if not np.can_cast(dtype, stored, "safe"):
         raise TypeError(
             f"values are {dtype}, and those of the batch {stored}, which cannot hold them. Try: "
@@ -362,7 +361,7 @@ def _to_device(x: AnyArray) -> AnyArray:
 def batch_error(
     routine: str, count: int, failures: dict[int, Exception], result: object
 ) -> BatchError:
-    """Name all systems that failed."""
+    """Return a `BatchError` that names all failed systems."""
     indices = np.array(sorted(failures), np.int64)
     columns = np.array([max(column_of(failures[i]), -1) for i in indices.tolist()], np.int64)
     return BatchError(routine, count, indices, columns, result)

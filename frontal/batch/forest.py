@@ -1,4 +1,4 @@
-"""A batch as a forest: the trees of many systems beside each other, as of one large matrix."""
+"""A batch as a forest: the assembly trees of many systems, as of one block diagonal matrix."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from ..symbolic.plan import Plan
 
 
 def joined(plans: Sequence[Plan], entries: Sequence[int]) -> Plan:
-    """The plan of a block diagonal matrix, from those of its blocks.
+    """Return the plan of a block diagonal matrix from the plans of its blocks.
 
-    Fronts keep their order, so that each tree is one after the other, and levels are those of the
-    trees.
+    Fronts keep their order within a block, and the trees follow each other.
 
     Parameters
     ----------
     plans : sequence of Plan
     entries : sequence of int
-        Values of each block, by which `Plan.source` goes on.
+        Number of values of each block: the offsets of `Plan.source`.
     """
     columns = _before([plan.start[-1] for plan in plans])
     fronts = _before([plan.parent.size for plan in plans])
@@ -41,7 +40,7 @@ def joined(plans: Sequence[Plan], entries: Sequence[int]) -> Plan:
 
 
 def forest(symbolic: Symbolic, count: int) -> Symbolic:
-    """What backends know of the block diagonal matrix of `count` systems of one pattern."""
+    """Return the symbolic data of the block diagonal matrix of `count` systems of one pattern."""
     n, nnz = symbolic.n, symbolic.indices.size
     shift = np.repeat(np.arange(count) * n, n)
     return Symbolic(
@@ -58,7 +57,7 @@ def forest(symbolic: Symbolic, count: int) -> Symbolic:
 
 
 def _before(counts: Sequence[int]) -> np.ndarray:
-    """How many come before each."""
+    """Return the exclusive prefix sums."""
     return np.cumsum([0, *counts], dtype=np.int64)[:-1]
 
 
@@ -67,6 +66,6 @@ def _joined(parts: Sequence[np.ndarray], dtype: type = np.int64) -> np.ndarray:
 
 
 def _pointer(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Extents of lists that follow each other."""
+    """Return the pointers of the concatenated lists."""
     sizes = [np.diff(pointer) for pointer in parts]
     return np.cumsum(np.concatenate([np.zeros(1, np.int64), *sizes]), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Systems of one pattern on the CPU: their numbers, factorized and solved by compiled loops."""
+"""The engine of a batch on the CPU: compiled loops factorize and solve its systems."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .systems import Answer
 
 
 class HostSystems:
-    """See `systems.Engine`.
+    """The engine of the CPU; see `systems.Engine`.
 
     Parameters
     ----------
     analysis : Analyzed
     values : (batch, nnz) array
-        By columns; kept.
+        By columns; not copied.
     """
 
     on_device = False
@@ -68,7 +68,7 @@ class HostSystems:
 
     def solve(self, trans: str, B: np.ndarray, systems: np.ndarray) -> Answer:
         """See `systems.Engine`."""
-        if B.dtype != self._vectors:  # condition numbers are of one precision
+        if B.dtype != self._vectors:  # stored condition numbers hold for one precision
             self._known, self._vectors = BatchConditions.empty(len(self.values)), B.dtype
         factor_arguments = (
             self.symbolic,

@@ -1,4 +1,4 @@
-"""Values and right-hand sides of batches: from what users have to one row of an array a system."""
+"""Values and right-hand sides of batches, converted to arrays with one row for each system."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ..matrix.value_map import ValueMap
 from ..numeric.linear_system import Vectors
 from ..symbolic.phase import Symbolic
 
-AnyArray: TypeAlias = Vectors  # what users have: arrays of NumPy or CuPy, lists, matrices
+AnyArray: TypeAlias = Vectors  # user input: arrays of NumPy or CuPy, lists, matrices
 
 
 class RhsBlock(NamedTuple):
-    """Right-hand sides (batch or 1, k, n), and what gives solutions (batch, k, n) the shape of b.
+    """Right-hand sides (batch or 1, k, n), and the map from (batch, k, n) to the shape of b.
 
     Attributes
     ----------
     for_each : bool
-        b has an axis of systems.
+        Whether b has a batch axis.
     """
 
     values: AnyArray
@@ -34,7 +34,7 @@ class RhsBlock(NamedTuple):
     for_each: bool
 
     def refuse_non_finite(self) -> None:
-        """Raise if there is NaN or infinity."""
+        """Raise if b contains NaN or infinity."""
         if bool(module_of(self.values, True).isfinite(self.values).all()):
             return
         B = on_host(self.values)
@@ -45,12 +45,12 @@ class RhsBlock(NamedTuple):
 
 
 def on_host(x: AnyArray) -> AnyArray:
-    """An array of CuPy on the host; others as they are."""
+    """Return an array of CuPy as a copy on the host; other objects unchanged."""
     return x.get() if is_on_cupy(x) else x
 
 
 def module_of(x: AnyArray, on_device: bool) -> AnyArray:
-    """CuPy for arrays that shall stay there, else NumPy."""
+    """Return CuPy for arrays that stay on the device, otherwise NumPy."""
     return sys.modules["cupy"] if on_device and is_on_cupy(x) else np
 
 
@@ -62,19 +62,19 @@ def arranged_values(
     *,
     fresh: bool = True,
 ) -> AnyArray:
-    """Values (batch, nnz) by columns.
+    """Return values (batch, nnz) by columns.
 
     Parameters
     ----------
     values : (batch, ...) array
-        In each row what ``A.data`` is of a matrix in this order.
+        Each row is ``A.data`` of a matrix, in the order of `order`.
     order : ValueMap
     symbolic : Symbolic
-        With the pattern.
+        Of the pattern.
     on_device : bool
-        Values of CuPy stay on their device.
+        Whether arrays of CuPy stay on their device.
     fresh : bool
-        In an array of their own.
+        Always return a copy.
 
     Raises
     ------
@@ -111,12 +111,12 @@ def arranged_values(
 
 
 def rhs_block(b: AnyArray, count: int, n: int, dtype: np.dtype) -> RhsBlock:
-    """Right-hand sides as a `RhsBlock`.
+    """Convert right-hand sides to a `RhsBlock`.
 
     Parameters
     ----------
     b : (n,), (n, k), (batch, n) or (batch, n, k) array
-        Of (batch, n) and (n, k) the first is meant where both fit.
+        If both (batch, n) and (n, k) fit, b is read as (batch, n).
     count, n : int
     dtype : numpy.dtype
         Of the matrices.
@@ -155,7 +155,7 @@ def _turned(X: AnyArray) -> AnyArray:
 
 
 def rhs_list(b: Sequence[AnyArray], members: np.ndarray, n: int, dtype: np.dtype) -> RhsBlock:
-    """As `rhs_block`, for some items of a list of right-hand sides (n,) or (n, k)."""
+    """Do as `rhs_block` for the items `members` of a list of right-hand sides (n,) or (n, k)."""
     parts = [np.asarray(on_host(b[i])) for i in members.tolist()]
     if len({block.shape for block in parts}) > 1:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What is computed on the host of the values and pivots of each system, in one pass over all."""
+"""Scalings, pivot ratios and determinants of all systems of a batch, computed on the host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..symbolic.scaling import scale_values
 
 @jit
 def scaled_each(indptr, indices, values, first_row, first_column, symmetric, row, column):
-    """Scalings of all systems in `row` and `column`; returns which have one."""
+    """Write the scalings of all systems to `row` and `column`; return which are usable."""
     out, good = np.empty(indices.size, values.dtype), np.zeros(values.shape[0], np.bool_)
     for i in range(values.shape[0]):
         row[i], column[i] = first_row, first_column
@@ -25,7 +25,7 @@ def scaled_each(indptr, indices, values, first_row, first_column, symmetric, row
 
 
 def pivot_ratios(method: Method, diagonal: np.ndarray, coupling: np.ndarray) -> np.ndarray:
-    """`Health.pivot_ratio` of systems by LDL^T, from D(j, j) and D(j + 1, j), (batch, n) each."""
+    """Return `Health.pivot_ratio` of LDL^T factors, from D(j, j) and D(j + 1, j), (batch, n)."""
     size = np.abs(diagonal).astype(np.float64)
     with np.errstate(all="ignore"):
         i, j = np.nonzero(coupling)
@@ -42,13 +42,13 @@ def slogdets(
     pivots: np.ndarray,
     scales: Sequence[np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Signs (or phases) and logarithms of the moduli of determinants, by Cholesky or LU.
+    """Return signs (or phases) and log-moduli of determinants, by Cholesky or LU.
 
     Parameters
     ----------
     symbolic : Symbolic
     diagonal, pivots : (batch, n) arrays
-        Of L or U in elimination order, and interchanges inside fronts.
+        Of L or U in elimination order, and interchanges within fronts.
     scales : two (batch, n) arrays
         Of rows and columns, for LU.
     """

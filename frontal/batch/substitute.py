@@ -1,7 +1,7 @@
 """Solutions of many systems of one pattern on the CPU: one compiled loop, threads over systems.
 
-Each system is solved, measured and refined as `factor.refine` does it, and has a condition number
-of its own. Systems that may need a warning are reported, and left to `Factor`.
+Each system is solved and refined as in `factor.refine`, with its own condition number. Systems that
+may need a warning are reported, and handled by `Factor`.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from ..symbolic.phase import Symbolic
 from .factorize import BatchArrays, on_threads
 
 _STEPS, _WARNED = THRESHOLDS.corrections, THRESHOLDS.warned
-_WIDTH = 32  # right-hand sides solved together by BLAS,
-_MIN_LOOP_RHS = 16  # by which so many are solved in small fronts too
+_WIDTH = 32  # right-hand sides in one call of BLAS
+_MIN_LOOP_RHS = 16  # right-hand sides from which small fronts are solved in such blocks, too
 
 
 class Report(NamedTuple):
-    """What is found of the solutions of each system.
+    """Quality of the solution of each system.
 
     Attributes
     ----------
     error : (batch,) float64 array
         Largest normwise backward error.
     steps : (batch,) int64 array
-        Corrections kept.
+        Accepted corrections.
     condition : (batch,) float64 array
-        Of the system for all right-hand sides, or of the solution where that is not small.
+        Of the system for all right-hand sides, or of the solution if the former is too large.
     clean : (batch,) bool array
-        No word is needed.
+        The system needs no warning.
     """
 
     error: np.ndarray
@@ -54,18 +54,18 @@ class Report(NamedTuple):
 
     @classmethod
     def empty(cls, count: int) -> Report:
-        """That of systems that were not solved."""
+        """Return the report of systems that were not solved."""
         error, condition = np.full((2, count), np.nan)
         return cls(error, np.zeros(count, np.int64), condition, np.zeros(count, np.bool_))
 
 
 class BatchConditions(NamedTuple):
-    """Condition numbers of the factors as they are, (2, batch): of A, and of A^T or A^H.
+    """Condition numbers of the current factors, (2, batch): of A, and of A^T or A^H.
 
     Attributes
     ----------
     condition, counted : float64 arrays
-        As `numeric.condition.Condition` has them; NaN where none was needed.
+        Fields `value` and `counted` of `numeric.condition.Condition`; NaN if not computed.
     """
 
     condition: np.ndarray
@@ -73,13 +73,13 @@ class BatchConditions(NamedTuple):
 
     @classmethod
     def empty(cls, count: int) -> BatchConditions:
-        """Return that of new factors."""
+        """Return NaN for new factors."""
         return cls(*np.full((2, 2, count), np.nan))
 
 
 @inner
 def _normwise(sizes, norm):
-    """Largest normwise backward error of the columns."""
+    """Return the largest normwise backward error of the columns."""
     worst = 0.0
     for c in range(sizes.shape[1]):
         norms = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
@@ -89,7 +89,7 @@ def _normwise(sizes, norm):
 
 @allocating
 def _merit(sizes, norm, by_component, limits):
-    """Error of each column in units of what needs no correction."""
+    """Return the error of each column in units of the limit for refinement."""
     errors = np.empty(sizes.shape[1])
     for c in range(errors.size):
         errors[c] = merit(sizes, c, norm, by_component, limits)
@@ -98,7 +98,7 @@ def _merit(sizes, norm, by_component, limits):
 
 @allocating
 def _refine(factors, op, matrix, by_component, norm, limits, B, X, R, sizes):
-    """Corrections while they halve the error; returns what `measure` does, and how many."""
+    """Correct X while errors halve; return the values of `measure`, and the number of steps."""
     indptr, indices, data, flipped = matrix
     D, T, S = np.empty_like(X), np.empty_like(X), np.empty_like(R)
     trial_sizes, taken = np.empty_like(sizes), 0
@@ -128,7 +128,7 @@ def _refine(factors, op, matrix, by_component, norm, limits, B, X, R, sizes):
 
 @allocating
 def _factors(structure, numbers, i, sides):
-    """What solves with one system; `sides` are of the rows and columns of A."""
+    """Return the `Factors` of system i; `sides` are the permutations of rows and columns of A."""
     start, pointer, rows, panel, place, routine, kind, widest, most = structure
     panels, coupling = numbers.panels[i], numbers.subdiagonal[i]
     return Factors(
@@ -144,7 +144,7 @@ def _solve_each(
     structure, numbers, sides, op, pattern, by_component, limits, enough, margin, most, data,
     known, B, X, report, wide, systems, ticket,
 ):  # fmt: skip
-    """Solve systems until none is left that nobody has taken."""
+    """Solve systems taken by `ticket` until none is left."""
     k, n, side = X.shape[1], X.shape[2], np.int64(op[0])
     R, Z = np.empty((k, n), X.dtype), np.empty((1, n), X.dtype)
     sizes, w, how = np.empty((5, k), X.real.dtype), np.empty(n), CERTIFIED
@@ -167,7 +167,7 @@ def _solve_each(
         if fine:
             if not known.counted[side, i] >= 0:
                 value, certified = condition_of(by, op[0], op[1], matrix, how, enough, wide, Z)
-                how = CERTIFIED if certified else ESTIMATED  # what failed is not tried again
+                how = CERTIFIED if certified else ESTIMATED  # a failed bound is not tried again
                 known.condition[side, i] = value
                 known.counted[side, i] = value if certified else margin * value
                 if not certified and value > most:
@@ -198,15 +198,15 @@ def solve(
     ----------
     symbolic : Symbolic
     panel : (f + 1,) int64 array
-        Where the panels of each front begin.
+        Offsets of the panels of the fronts.
     pattern, numbers
-        As they were factorized.
+        As in `factorize`.
     known : BatchConditions
-        Changed.
+        Condition numbers of these factors; updated.
     trans : {"N", "T", "H"}
     B : (batch, k, n) or (1, k, n) array
     systems : int64 array
-        Those that are solved.
+        Systems to solve.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""Systems of one pattern: what an engine factorizes together, and what is done one by one.
+"""Systems of one pattern: factorized and solved together by an engine, or one by one.
 
-An engine tells of each system whether its factor and its solutions are sound without a further
-look. All others take the ordinary way of `Factor`, which knows what to do, to warn of and to
-refuse; so nothing is said more lightly of a system in a batch than of one alone.
+An engine reports for each system whether its factor and its solutions are certain to be accurate.
+All other systems are handled by `Factor`, with its fallbacks, warnings and errors; so a system in a
+batch gets the same verdict as a single system.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _FAILURES = (FrontalError, np.linalg.LinAlgError, ValueError, ArithmeticError)
 
 
 class Answer(NamedTuple):
-    """Solutions of systems that an engine has factors of.
+    """Solutions of the systems that an engine has factorized.
 
     Attributes
     ----------
     X : (batch, k, n) array
-        Of all systems; NaN where there was nothing to solve with.
+        All systems; NaN for systems without a factor.
     unsure : int64 array
-        Systems whose solutions need a further look.
+        Systems whose solutions must be checked by `Factor`.
     report : callable
-        What is found of all systems, if somebody asks.
+        Returns the `Report` of all systems; downloads it on demand.
     """
 
     X: AnyArray
@@ -55,37 +55,37 @@ class Answer(NamedTuple):
 
 
 class Engine(Protocol):
-    """What computes with all systems of a pattern at once.
+    """Factorization and solution of all systems of one pattern together.
 
     Attributes
     ----------
     values : (batch, nnz) array
-        By columns, where they are read.
+        By columns, in the memory that the engine reads.
     on_device : bool
-        Arrays of CuPy stay where they are.
+        Whether arrays of CuPy are used without a copy to the host.
     """
 
     values: AnyArray
     on_device: bool
 
     def renew(self, systems: np.ndarray, values: AnyArray) -> None:
-        """Copy new values of these systems."""
+        """Copy new values of these systems into the engine's memory."""
         ...
 
     def factorize(self, systems: np.ndarray) -> np.ndarray:
-        """Factorize these systems; `FactorState.outcome` of each."""
+        """Factorize these systems and return the outcome of each; see `BatchArrays`."""
         ...
 
     def solve(self, trans: str, B: AnyArray, systems: np.ndarray) -> Answer:
-        """Solutions (batch, k, n) of these systems, for B (batch or 1, k, n)."""
+        """Return solutions (batch, k, n) of these systems, for B (batch or 1, k, n)."""
         ...
 
     def slogdet(self, systems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Signs and logarithms of the determinants of these, by Cholesky or LU."""
+        """Return signs and logarithms of the determinants of these systems; Cholesky or LU."""
         ...
 
     def numeric(self, i: int) -> NumericFactor:
-        """The factor of one of them, in the same memory."""
+        """Return the factor of one system, in the same memory if on the host."""
         ...
 
 
@@ -96,20 +96,20 @@ class Systems:
     ----------
     analysis : Analyzed
     values : (batch, nnz) array
-        By columns; kept.
+        By columns; not copied.
     make : callable
-        An engine for the analysis and the values.
+        Returns an engine for the analysis and the values.
 
     Attributes
     ----------
     accepted : (batch,) bool array
-        Those that the engine solves.
+        Systems that the engine solves.
     singles : dict
-        Factors of the systems that went the ordinary way.
+        Factors of the systems that were factorized one by one.
     failures : dict
-        What is raised for those that have none.
+        Errors of the systems without a factor.
     all_systems : int64 array
-        All systems.
+        Indices of all systems.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Systems:
 
     @property
     def values(self) -> AnyArray:
-        """(batch, nnz) array: by columns, where the engine reads them."""
+        """(batch, nnz) array: by columns, in the memory that the engine reads."""
         return self._engine.values
 
     @property
@@ -142,13 +142,13 @@ class Systems:
         return self.analysis.n
 
     def renew(self, systems: np.ndarray, values: AnyArray) -> None:
-        """Take new values of these systems, which are to be factorized then."""
+        """Store new values of these systems; `factorize` must follow."""
         self._mark(systems, accepted=False)
         self._engine.renew(systems, values)
 
     def factorize(self, systems: np.ndarray) -> None:
-        """Factorize these systems, whose values are new; failures are kept, and not raised."""
-        self._mark(systems, accepted=False)  # until all is done, whatever interrupts
+        """Factorize these systems with their new values; store failures instead of raising."""
+        self._mark(systems, accepted=False)  # an interrupt leaves them without a factor
         self._forget(systems)
         outcome = self._engine.factorize(systems)
         good = outcome == ACCEPTED
@@ -168,14 +168,14 @@ class Systems:
             )
 
     def _mark(self, systems: np.ndarray, *, accepted: bool) -> None:
-        """Of these systems, by one value where they are all."""
+        """Set `accepted` of these systems."""
         if systems.size == self.count:
             self.accepted[:] = accepted
         else:
             self.accepted[systems] = accepted
 
     def _forget(self, systems: np.ndarray) -> None:
-        """What went another way before."""
+        """Delete individual factors and failures of these systems."""
         if not (self.singles or self.failures):
             return
         member = np.zeros(self.count, np.bool_)
@@ -185,7 +185,7 @@ class Systems:
                 del known[i]
 
     def _factorize_single(self, i: int, outcome: int) -> bool:
-        """The ordinary way of one system; returns whether there is a factor."""
+        """Factorize one system by `Factor`; return whether it has a factor."""
         try:
             if outcome == NOT_FINITE:
                 self.matrix(i).refuse_non_finite()
@@ -198,7 +198,7 @@ class Systems:
         return True
 
     def matrix(self, i: int) -> Canonical:
-        """One of the matrices."""
+        """Return matrix i."""
         symbolic, values = self.analysis.symbolic, on_host(self.values[i])
         return symbolic.with_values(values, is_hermitian(symbolic.indptr, symbolic.indices, values))
 
@@ -212,16 +212,16 @@ class Systems:
         trans : {"N", "T", "H"}
         B : (batch, k, n) or (1, k, n) array
         refuse : callable
-            Raises if B has NaN or infinity: is asked where a solution is not sound.
+            Raises if B contains NaN or infinity; called if a solution is not accepted.
 
         Returns
         -------
         X : (batch, k, n) array
             NaN for systems without a factor or a solution.
         report : callable
-            What is found, if somebody asks.
+            Returns the `Report` of all systems.
         failures : dict
-            What is raised for those that have a factor and no solution.
+            Errors of systems that have a factor and no solution.
         """
         accepted = self.all_systems if self.accepted.all() else np.flatnonzero(self.accepted)
         X, unsure, report = self._engine.solve(trans, B, accepted)
@@ -235,7 +235,7 @@ class Systems:
     def _solve_single(
         self, trans: str, B: AnyArray, X: AnyArray, unsure: list[int], report: Report
     ) -> dict[int, Exception]:
-        """Put solutions of some systems, and what is found of them, where they belong."""
+        """Solve systems one by one; write solutions to X and results to `report`."""
         failures: dict[int, Exception] = {}
         for i in [*unsure, *self.singles]:
             b = on_host(B[i if B.shape[0] > 1 else 0])
@@ -256,7 +256,7 @@ class Systems:
         return failures
 
     def factor(self, i: int) -> Factor:
-        """The factor of one system, which shares the memory of the batch."""
+        """Return the factor of one system, which shares the memory of the batch."""
         if i in self.failures:
             raise self.failures[i]
         if i in self.singles:
@@ -271,7 +271,7 @@ class Systems:
         return factor
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
-        """Signs (or phases) and logarithms of the moduli of the determinants; NaN without."""
+        """Return signs (or phases) and log-moduli of the determinants; NaN without a factor."""
         method, rest = self.analysis.symbolic.method, list(self.singles)
         together = not method.indefinite
         sign, value = np.full(self.count, np.nan, self.values.dtype), np.full(self.count, np.nan)
@@ -285,7 +285,7 @@ class Systems:
         return sign, value
 
     def status(self) -> np.ndarray:
-        """(batch,) int32: 0, 1 + the first column without a pivot, or -1 if that is not known."""
+        """(batch,) int32: 0, 1 + the first column without a pivot, or -1 if unknown."""
         codes = np.where(self.accepted, 0, -1).astype(np.int32)
         codes[list(self.singles)] = 0
         for i, error in self.failures.items():
@@ -294,7 +294,7 @@ class Systems:
 
 
 def column_of(error: Exception) -> int:
-    """The column that an error is about, -2 if it tells none."""
+    """Return the column that an error names; -2 if none."""
     if isinstance(error, NonFiniteInputError):
         return error.index[1]
     column = getattr(error, "column", None)

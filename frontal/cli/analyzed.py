@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def report(name: str, A: Sparse, analysis: Analysis) -> show.Record:
-    """What `frontal analyze` tells of a matrix, as JSON can hold it."""
+    """Return the report of `frontal analyze` about a matrix, in types that JSON supports."""
     tried = [
         {"ordering": order, "nnz": cost.nnz, "flops": cost.flops, "height": cost.height}
         for order, cost in analysis.ordering.tried.items()
@@ -60,7 +60,7 @@ def tables(record: show.Record) -> None:
 
 
 def size_classes(analysis: Analysis) -> list[show.Record]:
-    """Fronts counted by pivot columns: 1, 2, 3-4, 5-8, and so on, with their share of the work."""
+    """Return fronts by pivot columns, 1, 2, 3-4, 5-8, and so on, with their share of the work."""
     k, m = analysis.front_sizes()
     flops = front_flops(analysis.plan.start, analysis.plan.pointer)
     size = np.ceil(np.log2(np.maximum(k, 1))).astype(int)

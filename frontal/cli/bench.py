@@ -1,4 +1,4 @@
-"""`frontal bench`: what each phase of solving takes here, and what other solvers take for it."""
+"""`frontal bench`: times of the phases of a solve, here and with other solvers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from ..factor.analysis import Analysis
     from ..gpu.sparse.factorize.profile import FactorProfile
 
-PHASES = ("first", "refactorize", "solve")  # of which the first has the analysis with it
+PHASES = ("first", "refactorize", "solve")  # "first" includes the analysis
 _HEADER = ("", "fronts", "ms", "waiting", "flops", "floor ms", "floor by", "share of it")
 
 
 def run(
     A: Sparse, analysis: Analysis, options: argparse.Namespace, progress: Progress | None = None
 ) -> show.Record:
-    """Time the phases, and those of other solvers; draw what was asked for.
+    """Time the phases here and with other solvers; draw a picture if requested.
 
     Returns
     -------
     dict
-        What `phases` does, ``peers`` by name, and ``profile`` where it is asked for.
+        The result of `phases`, ``peers`` by name, and ``profile`` if requested.
     """
     report = phases(A, analysis, options.repeat)
     factor = report.pop("factor")
@@ -54,7 +54,7 @@ def run(
 
 
 def _asked(names: list[str] | None, kind: str) -> list[str]:
-    """The peers to compare with; those that are installed if none were named."""
+    """Return the peers to compare with; without names those that are installed."""
     if names is None:
         return peers.installed(kind)
     unknown = sorted(set(names) - set(peers.PEERS) - {"none"})
@@ -66,7 +66,7 @@ def _asked(names: list[str] | None, kind: str) -> list[str]:
 
 
 def tables(report: show.Record) -> None:
-    """Show what `run` returned."""
+    """Show the result of `run`."""
     times, profile = report.pop("milliseconds"), report.pop("profile", None)
     outcomes = report.pop("peers")
     show.table("Run", ("", ""), [(k, show.text(v)) for k, v in report.items()])
@@ -84,7 +84,7 @@ def tables(report: show.Record) -> None:
 
 
 def ours(times: show.Record) -> dict[str, float]:
-    """Our times in the phases of peers: the first factorization has its analysis with it."""
+    """Return our times in the phases of peers: the first factorization includes the analysis."""
     first = times["analysis"][0] + times["first"][0]
     return {"first": first, "refactorize": times["refactorize"][0], "solve": times["solve"][0]}
 
@@ -101,12 +101,13 @@ def _compared(times: show.Record, error: float, outcomes: show.Record) -> show.R
 
 
 def phases(A: Sparse, analysis: Analysis, repeat: int) -> show.Record:
-    """Factorize, refactorize and solve `repeat` times; median, least and most milliseconds.
+    """Factorize, refactorize and solve `repeat` times; return times in milliseconds.
 
     Returns
     -------
     dict
-        ``milliseconds`` by phase, backend, device, flops, backward error, and the ``factor``.
+        ``milliseconds`` by phase (median, min, max), backend, device, method, ordering, entries,
+        flops, backward error, and the ``factor``.
     """
     b = A @ np.ones(A.shape[1])
     factor = analysis.factorize(A)
@@ -161,7 +162,7 @@ def _as_dict(profile: FactorProfile) -> show.Record:
 
 
 def chart(report: show.Record, path: str, title: str = "") -> None:
-    """Draw the times of all solvers that have some, a panel a phase."""
+    """Draw the times of all solvers that did not fail, one panel for each phase."""
     milliseconds = {"frontal": ours(report["milliseconds"])}
     for name, outcome in report["peers"].items():
         if "failed" not in outcome:
@@ -181,7 +182,7 @@ def chart(report: show.Record, path: str, title: str = "") -> None:
 
 
 def plot(profile: FactorProfile, path: str) -> None:
-    """Draw time and floors by level and by order of fronts."""
+    """Draw times and lower bounds by level and by order of fronts."""
     figure = draw.new_figure(10, 4)
     for axes, rows, label in zip(
         figure.subplots(1, 2),

@@ -1,7 +1,7 @@
 """The command line: frontal solve, analyze, bench, tune, warm, info.
 
-Results go to stdout, as text or by --json for a machine; progress, warnings and errors to stderr.
-The exit code is 0, 1 for what a solver or a file refuses, 2 for a wrong command line.
+Results are printed on stdout, as text or with --json as JSON; progress, warnings and errors on
+stderr. The exit code is 0, 1 after an error of the solver or a file, 2 for a wrong command line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from . import output, show
 from .wording import as_options
 
-if TYPE_CHECKING:  # the libraries take a second to load, and `frontal --help` needs none of them
+if TYPE_CHECKING:  # the libraries take 1 s to load, and `frontal --help` needs none of them
     import scipy.sparse as sp
 
     from ..factor.analysis import Analysis, Progress
@@ -62,7 +62,7 @@ def _fail(error: Exception, options: argparse.Namespace) -> int:
 
 
 def _warnings(options: argparse.Namespace) -> Callable[..., None]:
-    """Return what shows the warnings of a command."""
+    """Return a function that shows the warnings of a command."""
 
     def show_warning(message: Warning | str, *_: object, **__: object) -> None:
         print(f"frontal: warning: {as_options(str(message), vars(options))}", file=sys.stderr)
@@ -71,7 +71,7 @@ def _warnings(options: argparse.Namespace) -> Callable[..., None]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """The commands and their options."""
+    """Return the parser of all commands and their options."""
     parser = argparse.ArgumentParser(
         prog="frontal", description="Multifrontal direct solver for sparse linear systems."
     )
@@ -159,7 +159,7 @@ class _Version(argparse.Action):
 
 
 def _solve(options: argparse.Namespace) -> None:
-    """`frontal solve`."""
+    """Run `frontal solve`."""
     import numpy as np
 
     from ..io import read_vector, write_vector
@@ -190,7 +190,7 @@ def _solve(options: argparse.Namespace) -> None:
 
 
 def _summarize(report: show.Record) -> None:
-    """One line about a solution."""
+    """Print one line about a solution."""
     parts = [report["method"], report["ordering"], f"backward error {report['backward_error']:.1e}"]
     if "error_against_ones" in report:
         parts.append(f"error against ones {report['error_against_ones']:.1e}")
@@ -199,7 +199,7 @@ def _summarize(report: show.Record) -> None:
 
 
 def _read(name: str, progress: Progress | None) -> sp.csc_array:
-    """The matrix of a file, or of a model problem such as ``poisson3d:30``."""
+    """Return the matrix of a file, or of a model problem such as ``poisson3d:30``."""
     from ..io import read_matrix
     from ..problems import from_name
 
@@ -229,7 +229,7 @@ def _make_analysis(
 
 
 def _analyze(options: argparse.Namespace) -> None:
-    """`frontal analyze`."""
+    """Run `frontal analyze`."""
     from . import analyzed, draw
 
     draw.require_writable(options.plot)
@@ -249,7 +249,7 @@ def _analyze(options: argparse.Namespace) -> None:
 
 
 def _bench(options: argparse.Namespace) -> None:
-    """`frontal bench`."""
+    """Run `frontal bench`."""
     from . import bench, draw
 
     draw.require_writable(options.plot)
@@ -267,7 +267,7 @@ def _bench(options: argparse.Namespace) -> None:
 
 
 def _tune(options: argparse.Namespace) -> None:
-    """`frontal tune`."""
+    """Run `frontal tune`."""
     from ..gpu.dense import tune
     from ..gpu.runtime.device import device_of
 
@@ -296,7 +296,7 @@ def _tune(options: argparse.Namespace) -> None:
 
 
 def _warm(options: argparse.Namespace) -> None:
-    """`frontal warm`."""
+    """Run `frontal warm`."""
     from . import warm
 
     if options.jobs is not None and options.jobs < 1:
@@ -319,7 +319,7 @@ def _warm(options: argparse.Namespace) -> None:
 
 
 def _info(options: argparse.Namespace) -> None:
-    """`frontal info`."""
+    """Run `frontal info`."""
     import platform
     from importlib.metadata import PackageNotFoundError, version
 

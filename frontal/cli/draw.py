@@ -1,7 +1,7 @@
-"""Pictures of an analysis: fill, assembly tree, and what one factorization does when.
+"""Pictures of an analysis: fill, assembly tree, and the timeline of a factorization.
 
-Each function draws into axes of matplotlib; `analysis` is the page of `frontal analyze --plot`.
-Work is proportional to the index arrays and to pixels, so large problems are drawn in seconds.
+Each function draws into axes of matplotlib; `analysis` draws the page of `frontal analyze --plot`.
+Work is proportional to the index arrays and to pixels, so large problems take seconds.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
     from ..factor.analyzed import Analyzed
 
-PIXELS = 500  # of the pictures of patterns, each way
-NODES = 400  # fronts of a tree that are drawn one by one
-_STEPS = 2000  # of a timeline
+PIXELS = 500  # pixels per side of the picture of a pattern
+NODES = 400  # fronts of a tree that are drawn individually
+_STEPS = 2000  # points of a timeline
 _FILL = "Blues"
 
 
 def analysis(found: Analyzed, path: str, title: str = "") -> None:
-    """Write the picture of an analysis: fill, assembly tree, timeline.
+    """Draw fill, assembly tree and timeline of an analysis to a file.
 
     Parameters
     ----------
-    found : Analysis
+    found : Analyzed
     path : str
-        File to write; its ending tells the format, .png, .svg or .pdf.
+        File to write; its ending selects the format, .png, .svg or .pdf.
     title : str
 
     Raises
@@ -42,7 +42,7 @@ def analysis(found: Analyzed, path: str, title: str = "") -> None:
     ImportError
         If matplotlib is not installed.
     ValueError
-        If matplotlib does not know the ending.
+        If matplotlib does not support the ending.
     """
     figure = new_figure(11, 5.2)
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.15), height_ratios=(1.3, 1))
@@ -57,7 +57,7 @@ def analysis(found: Analyzed, path: str, title: str = "") -> None:
 
 
 def require_writable(path: str | None) -> None:
-    """Raise if no picture can be written to a file.
+    """Raise if no picture can be written to the file `path`.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def require_writable(path: str | None) -> None:
 
 
 def new_figure(width: float, height: float):
-    """An empty figure that no window and no global state knows."""
+    """Return an empty figure without a window, outside of matplotlib's global state."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -114,7 +114,7 @@ def fill(axes: Axes, found: Analyzed) -> None:
 
 
 def factor_density(plan: Plan, size: int) -> np.ndarray:
-    """Entries of the factor, zeros of merged fronts included, in each of (size, size) cells.
+    """Return the entries of the factor, with amalgamation zeros, in each of (size, size) cells.
 
     A front is cut where its pivot columns pass from one column of cells to the next.
     """
@@ -125,7 +125,7 @@ def factor_density(plan: Plan, size: int) -> np.ndarray:
     width = np.diff(cuts)
     cell = cuts[:-1] * size // max(n, 1)
     end = plan.start[front + 1].astype(np.int64)
-    pivot_rows = end - cuts[:-1]  # rows of the front's own columns, from the diagonal on
+    pivot_rows = end - cuts[:-1]  # rows of the pivot block from the diagonal on
     pivot_piece = np.repeat(np.arange(front.size), pivot_rows)
     rows = cuts[:-1][pivot_piece] + _counted(pivot_rows)
     weight = np.minimum(rows - cuts[:-1][pivot_piece] + 1, width[pivot_piece])
@@ -137,7 +137,7 @@ def factor_density(plan: Plan, size: int) -> np.ndarray:
 
 
 def _counted(sizes: np.ndarray) -> np.ndarray:
-    """0, 1, ... within each run of the given sizes."""
+    """Return 0, 1, ... within each run of the given sizes."""
     first = np.cumsum(sizes) - sizes
     return np.arange(int(sizes.sum()), dtype=np.int64) - np.repeat(first, sizes)
 
@@ -161,10 +161,10 @@ def _stored(plan: Plan) -> int:
 
 
 def tree(axes: Axes, plan: Plan, nodes: int = NODES) -> None:
-    """Draw the assembly tree from its roots down: the fronts above the largest subtrees' work.
+    """Draw the assembly tree from its roots down: the fronts with the largest subtree work.
 
-    A front is a disc, the larger the more rows it has and the darker the larger its share of the
-    work; what is below the fronts shown is told by number.
+    A front is a disc; its area grows with the number of rows, and its darkness with the share of
+    the work. The title states the number of fronts that are not drawn.
     """
     flops = front_flops(plan.start, plan.pointer)
     order = np.diff(plan.start) + np.diff(plan.pointer)
@@ -192,7 +192,7 @@ def tree(axes: Axes, plan: Plan, nodes: int = NODES) -> None:
 
 
 def _largest_subtrees(parent: np.ndarray, flops: np.ndarray, nodes: int) -> np.ndarray:
-    """Mark the fronts whose subtrees have most work; of equal ones all or none, so parents too."""
+    """Mark the fronts with most subtree work; of equal ones all or none, so parents are marked."""
     work = flops.copy()
     for s, above in enumerate(parent.tolist()):
         if above >= 0:
@@ -203,7 +203,7 @@ def _largest_subtrees(parent: np.ndarray, flops: np.ndarray, nodes: int) -> np.n
 
 
 def _places(parent: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Abscissa in [0, 1] and depth of each front shown: leaves side by side, parents above."""
+    """Return abscissa in [0, 1] and depth of each shown front: leaves in a row, parents above."""
     size = parent.size
     x, low, high = np.zeros(size), np.full(size, np.inf), np.full(size, -np.inf)
     depth, leaves = np.zeros(size), 0
@@ -225,10 +225,10 @@ def _places(parent: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def timeline(axes: Axes, found: Analyzed) -> None:
-    """Draw what one core does when, by the cost model: memory taken, and orders of fronts.
+    """Draw memory and orders of fronts over the modelled time of one core.
 
-    Time is that of `FrontCost`, which amalgamation weighs. Contribution blocks live from their
-    front's elimination to their parent's assembly.
+    Time is that of `FrontCost`, by which fronts are amalgamated. A contribution block exists from
+    its front's elimination to the assembly of the parent.
     """
     plan, item = found.plan, found.dtype.itemsize
     k, m = (x.astype(float) for x in found.front_sizes())
@@ -239,7 +239,7 @@ def timeline(axes: Axes, found: Analyzed) -> None:
     block = m * m * item
     taken = block.copy()
     inner = plan.parent >= 0
-    np.subtract.at(taken, plan.parent[inner], block[inner])  # eaten by the parent
+    np.subtract.at(taken, plan.parent[inner], block[inner])  # assembled by the parent
     blocks = np.cumsum(taken)
     steps = np.unique(np.linspace(0, k.size - 1, min(k.size, _STEPS)).astype(int))
     times = np.concatenate([[0], end[steps]]) * 1e3
@@ -258,7 +258,7 @@ def timeline(axes: Axes, found: Analyzed) -> None:
 
 
 def _seconds(analyzed: Analyzed) -> np.ndarray:
-    """Modelled seconds of each front on one core."""
+    """Return the modelled seconds of each front on one core."""
     k, m = (x.astype(float) for x in analyzed.front_sizes())
     model, panels = CPU.fronts, analyzed.symbolic.method.panels
     flops = panels * front_flops(analyzed.plan.start, analyzed.plan.pointer)

@@ -1,4 +1,4 @@
-"""Files that a command writes, checked before its work begins."""
+"""Checks of output files before a command begins its work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ VECTORS = (".npy", ".txt", ".mtx", ".mtx.gz", ".mtx.bz2", ".mm", ".mm.gz", ".mm.
 
 
 def require_vector(path: str | None) -> None:
-    """Raise if no vector can be written to a file.
+    """Raise if no vector can be written to the file `path`.
 
     Raises
     ------
@@ -23,14 +23,14 @@ def require_vector(path: str | None) -> None:
 
 
 def require_folder(path: str | None, create: bool = False) -> None:
-    """Raise if no file can be written in a folder, or if the name of the file is that of a folder.
+    """Raise if no file can be written to the folder of `path`, or if `path` is a folder.
 
     Parameters
     ----------
     path : str or None
-        Of the file; nothing is checked without it.
+        Path of the file; None is accepted.
     create : bool
-        Folders that are missing will be created.
+        Missing folders will be created later.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Other solvers that are installed here, for `frontal bench`: each in a process of its own.
+"""Other installed solvers, for `frontal bench`: each in its own process.
 
-A peer does what its own documentation calls the usual way, with its own defaults. It gets as many
-threads as we take; one that crashes or takes too long is a row that says so.
+A peer is called as its documentation recommends, with its defaults and as many threads as we use.
+A peer that crashes or exceeds the time limit is reported as failed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Peer(Protocol):
-    """A solver with a matrix A and a right-hand side b, which were given to make it.
+    """A solver of one system, constructed with matrix A and right-hand side b.
 
-    ``first`` analyzes and factorizes, ``refactorize`` factorizes with the analysis kept, where it
-    can be, and ``solve`` returns x.
+    ``first`` analyzes and factorizes, ``refactorize`` factorizes with the same analysis if
+    possible, and ``solve`` returns x.
     """
 
     def first(self) -> None: ...
@@ -37,7 +37,7 @@ class Peer(Protocol):
 
 
 class SuperLU:
-    """`scipy.sparse.linalg.splu`, which keeps no analysis."""
+    """`scipy.sparse.linalg.splu`, which repeats the analysis."""
 
     def __init__(self, A: sp.csc_array, b: np.ndarray, kind: str) -> None:
         self.A, self.b = A, b
@@ -75,9 +75,9 @@ class Cholmod:
 
 
 class Pardiso:
-    """MKL PARDISO through pypardiso, by the matrix type that fits: its phases 11, 22 and 33."""
+    """MKL PARDISO through pypardiso, with the matching matrix type; phases 11, 22 and 33."""
 
-    TYPES: ClassVar = {  # real and complex
+    TYPES: ClassVar = {  # matrix types, real and complex
         "spd": (2, 4),
         "symmetric": (-2, 6),
         "hermitian": (-2, -4),
@@ -116,7 +116,7 @@ class Mumps:
         import mumps
 
         self.context, self.b = mumps.Context(), b
-        # its symmetric matrices are not the adjoint of their transpose
+        # MUMPS's complex symmetric matrices equal their transpose, not their adjoint
         symmetric = kind in ("spd", "symmetric") or (kind == "hermitian" and A.dtype.kind == "f")
         symmetric &= A.dtype.kind == "f" or kind == "symmetric"
         self.context.set_matrix(sp.coo_array(A), symmetric=symmetric)
@@ -158,7 +158,7 @@ class CuDSS:
 
 
 class _PeerEntry(NamedTuple):
-    """How a peer is made, the modules that it needs, and the kinds that it takes."""
+    """The constructor of a peer, the modules that it needs, and the kinds that it supports."""
 
     make: Callable[[sp.csc_array, np.ndarray, str], Peer]
     modules: tuple[str, ...]
@@ -175,7 +175,7 @@ PEERS = {
 
 
 def installed(kind: str = "general") -> list[str]:
-    """Names of the peers that are installed and take matrices of a kind.
+    """Return names of the peers that are installed and support matrices of a kind.
 
     >>> "superlu" in installed()
     True
@@ -205,11 +205,11 @@ def compare(
         Of `PEERS`.
     A, b : sparse (n, n), array (n,)
     kind : {"spd", "symmetric", "hermitian", "general"}
-        What A is.
+        Kind of A.
     repeat : int
-        Times that ``refactorize`` and ``solve`` run.
+        Number of runs of ``refactorize`` and ``solve``.
     seconds : float
-        After which a peer is ended.
+        Time limit, after which a peer is killed.
     threads : int
 
     Yields
@@ -218,7 +218,7 @@ def compare(
     outcome : dict
         ``milliseconds`` by phase and ``backward_error``, or ``failed`` with the reason.
     """
-    spawn = multiprocessing.get_context("spawn")  # a fork would have our threads' locks
+    spawn = multiprocessing.get_context("spawn")  # a fork would copy our threads' locks
     for name in names:
         receiver, sender = spawn.Pipe(duplex=False)
         work = (sender, name, sp.csc_array(A), b, kind, repeat, threads)
@@ -248,15 +248,15 @@ def _measure(
     repeat: int,
     threads: int,
 ) -> None:
-    """Run one peer, in a process that has nothing else to do."""
-    os.environ.update(dict.fromkeys(_VARIABLES, str(threads)))  # before its library is loaded
+    """Run one peer, in its own process."""
+    os.environ.update(dict.fromkeys(_VARIABLES, str(threads)))  # before the library is loaded
     try:
         peer = PEERS[name].make(A, b, kind)
         times = {"first": _milliseconds(peer.first, 1)}
         times["refactorize"] = _milliseconds(peer.refactorize, repeat)
         times["solve"] = _milliseconds(peer.solve, repeat)
         pipe.send({"milliseconds": times, "backward_error": backward_error(A, peer.solve(), b)})
-    except Exception as error:  # a foreign solver may raise anything: that is its row
+    except Exception as error:  # other solvers raise anything: reported as failed
         text = " ".join(str(error).split())[:80]
         pipe.send({"failed": f"{type(error).__name__}: {text}"})
 
@@ -271,7 +271,7 @@ def _milliseconds(function: Callable[[], object], repeat: int) -> float:
 
 
 def backward_error(A: Sparse, x: np.ndarray, b: np.ndarray) -> float:
-    """|b - A x| / (|A| |x| + |b|), infinity norm.
+    """Return |b - A x| / (|A| |x| + |b|), infinity norm.
 
     >>> backward_error(sp.eye_array(3), np.ones(3), np.ones(3))
     0.0
@@ -281,7 +281,7 @@ def backward_error(A: Sparse, x: np.ndarray, b: np.ndarray) -> float:
 
 
 def _upper(A: sp.csr_array) -> sp.csr_array:
-    """The upper triangle with every diagonal entry stored, as PARDISO wants it."""
+    """Return the upper triangle with all diagonal entries stored, which PARDISO requires."""
     half = sp.triu(A, format="coo")
     n = np.arange(A.shape[0])
     at = np.append(half.row, n), np.append(half.col, n)

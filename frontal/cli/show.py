@@ -1,4 +1,4 @@
-"""What the command line shows: tables, progress bars, sizes in words. Uses rich where it can."""
+"""Output of the command line: tables, progress bars, sizes. Uses rich if it is installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 Rows = list[tuple[str, ...]]
-Record = dict[str, Any]  # what JSON is made of
+Record = dict[str, Any]  # an object of JSON
 
 
 def table(title: str, header: tuple[str, ...], rows: Rows) -> None:
@@ -28,7 +28,7 @@ def table(title: str, header: tuple[str, ...], rows: Rows) -> None:
 
 
 def _rich_table(title: str, header: tuple[str, ...], rows: Rows) -> bool:
-    """Write a table by rich; False if it is not installed."""
+    """Write a table by rich; return False if it is not installed."""
     try:
         from rich.console import Console
         from rich.table import Table
@@ -55,7 +55,7 @@ def _plain_table(title: str, header: tuple[str, ...], rows: Rows) -> None:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, float, float], None] | None]:
-    """A callback that shows phases on stderr as they go; None where nobody would see them."""
+    """Yield a callback that shows phases on stderr; None if stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -83,7 +83,7 @@ def _name_phase(phase: str, done: float, total: float) -> None:
 
 
 def described(report: Record) -> Rows:
-    """Names and values of a report, in words; lists and times are tables of their own."""
+    """Return names and values of a report as text, without lists and times."""
     unit = {"memory": size, "flops": count, "nnz_factor": count, "nnz": count}
     return [
         (name.replace("_", " "), unit.get(name, text)(value))
@@ -93,23 +93,23 @@ def described(report: Record) -> Rows:
 
 
 def rows(records: list[Record]) -> Rows:
-    """The values of each record as text."""
+    """Return the values of each record as text."""
     return [tuple(text(value) for value in record.values()) for record in records]
 
 
 def seconds(times: dict[str, float]) -> Rows:
-    """Rows of a table of times, with their sum."""
+    """Return the rows of a table of times, with their sum."""
     lines = [(name, f"{value:.3f}") for name, value in times.items()]
     return [*lines, ("total", f"{sum(times.values()):.3f}")]
 
 
 def text(value: object) -> str:
-    """A value in three digits, if it is a float."""
+    """Return a value as text; a float with three digits."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def count(value: float) -> str:
-    """A large number in short.
+    """Return a large number with a decimal prefix.
 
     >>> count(999), count(12_345_678)
     ('999', '12.3 M')
@@ -118,7 +118,7 @@ def count(value: float) -> str:
 
 
 def size(value: float) -> str:
-    """A size in bytes in short.
+    """Return a size in bytes with a binary prefix.
 
     >>> size(12), size(3 * 2**29)
     ('12 B', '1.5 GiB')
@@ -134,6 +134,6 @@ def _scaled(value: float, base: int, units: list[str]) -> str:
 
 
 def plain(value: object) -> object:
-    """NumPy's scalars and arrays as JSON can hold them."""
+    """Return scalars and arrays of NumPy as types that JSON supports."""
     to_list = getattr(value, "tolist", None)
     return to_list() if to_list else str(value)

@@ -1,4 +1,4 @@
-"""How fast a GPU is, in words."""
+"""The speed of a GPU in words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..gpu import Speed
 
 
 def speed(rate: Speed | None) -> str:
-    """What a GPU can do, and what ``backend="auto"`` makes of it.
+    """Return the speed of a GPU, and how ``backend="auto"`` uses it.
 
     >>> speed(None)
     'it tells of no speed: as one for double precision'

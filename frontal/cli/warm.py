@@ -1,9 +1,8 @@
-"""`frontal warm`: compile what the first systems would wait for, and keep it on disk.
+"""`frontal warm`: compile the code that first calls need, and store it on disk.
 
-Numba holds one lock while it compiles, so that threads gain nothing: each method and scalar type is
-compiled by a process, which factorizes and solves a small system of its kind. What all of them need
-of the analysis comes first, and beside it nested dissection, which takes longest, and what many
-threads do with a large grid.
+Numba holds one lock while it compiles, so threads do not help: for each method and scalar type a
+process factorizes and solves a small system. The analysis, which all of these need, is compiled
+first; meanwhile nested dissection, which takes longest, and the parallel analysis of a large grid.
 """
 
 from __future__ import annotations
@@ -47,17 +46,17 @@ from ..problems import (
 )
 from . import show
 
-_CUBE_SIDE = 9  # of a cube whose largest front is no small one to a GPU
-_LAYERED_CUBE_SIDE = 11  # of one that layers cut
-_SHARED_CUBE_SIDE = 44  # of a cube whose graph several threads dissect together
-_SQUARE_SIDE, _THREADS = 260, 4  # of a square that many threads analyze in parts
-_WIDTHS = (1, 2, 4, 8)  # numbers of right-hand sides for which kernels differ
-_PROCESS_BYTES = 8 * 10**8  # of memory that a process takes
-_SLOWEST_FIRST = (LDLH, LDLT, LU, CHOLESKY)  # to compile first
+_CUBE_SIDE = 9  # points per edge of a cube whose largest front is beyond the GPU's small fronts
+_LAYERED_CUBE_SIDE = 11  # points per edge of a cube that the layer ordering cuts
+_SHARED_CUBE_SIDE = 44  # points per edge of a cube whose graph several threads dissect together
+_SQUARE_SIDE, _THREADS = 260, 4  # points per edge of a square that many threads analyze in parts
+_WIDTHS = (1, 2, 4, 8)  # numbers of right-hand sides with different kernels
+_PROCESS_BYTES = 8 * 10**8  # memory of a process
+_SLOWEST_FIRST = (LDLH, LDLT, LU, CHOLESKY)  # order of compilation
 
 
 class Task(NamedTuple):
-    """What one process compiles: by a method and scalar type, or a phase of the analysis."""
+    """The work of one process: a method and scalar type, or a phase of the analysis."""
 
     backend: str
     what: str
@@ -65,7 +64,7 @@ class Task(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As users read it."""
+        """Name in reports."""
         return " ".join(field for field in self if field)
 
 
@@ -76,7 +75,7 @@ ORDERINGS = (DISSECTION, LAYERS)
 
 
 def tasks(dtypes: Sequence[str], backends: Sequence[str]) -> list[Task]:
-    """The tasks after the analysis, those that take longest first.
+    """Return the tasks that follow the analysis, the slowest first.
 
     >>> [task.name for task in tasks(["float64"], ["cpu"])]
     ['cpu ldlt float64', 'cpu lu float64', 'cpu cholesky float64']
@@ -96,29 +95,29 @@ def warm(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> show.Record:
-    """Compile the CPU's code, and the kernels of a GPU where there is one.
+    """Compile the code of the CPU, and the kernels of a GPU if there is one.
 
     Parameters
     ----------
     dtypes : sequence of str
     backend : {"auto", "cpu", "gpu"}
-        ``"cpu"`` leaves a GPU out, ``"gpu"`` insists on one.
+        ``"cpu"`` skips a GPU, ``"gpu"`` requires one.
     jobs : int, optional
-        Processes; default: as many as there are threads, and memory for.
+        Number of processes; by default as many as threads and memory allow.
     progress : callable, optional
         Called with (phase, done, total).
 
     Returns
     -------
     dict
-        The folder, its files and bytes, the GPUs, and the seconds of each task.
+        The folder, the number and bytes of its files, the GPUs, and the seconds of each task.
 
     Raises
     ------
     OSError
-        If compiled code cannot be kept.
+        If compiled code cannot be stored.
     frontal.gpu.DeviceNotFoundError
-        If there is no GPU, and one was insisted on.
+        If there is no GPU, and one is required.
     """
     began = time.perf_counter()
     _check_folder()
@@ -149,7 +148,7 @@ def warm(
 
 
 def _check_folder() -> None:
-    """Refuse to compile what cannot be kept."""
+    """Raise OSError if compiled code cannot be stored."""
     try:
         jit._FOLDER.mkdir(parents=True, exist_ok=True)
         with replacing(jit._FOLDER / "warm") as stream:
@@ -175,7 +174,7 @@ def _run_serially(later: list[Task], _: int, done: Callable[[Task, float], None]
 
 
 def _run_in_processes(later: list[Task], count: int, done: Callable[[Task, float], None]) -> None:
-    started = multiprocessing.get_context("spawn")  # a fork would have locks of other threads
+    started = multiprocessing.get_context("spawn")  # a fork would copy locks of other threads
     with ProcessPoolExecutor(count, started, _limit_threads) as pool:
         waiting: dict[Future[float], Task] = {
             pool.submit(run, task): task for task in (ANALYSIS, *ORDERINGS)
@@ -195,15 +194,15 @@ def _run_in_processes(later: list[Task], count: int, done: Callable[[Task, float
 
 
 def _limit_threads() -> None:
-    """Begin a process that has others beside it."""
+    """Limit a process to one thread, as other processes run concurrently."""
     os.environ["FRONTAL_NUM_THREADS"] = "1"
 
 
-# --- what a task does ------------------------------------------------------------------------
+# --- tasks -----------------------------------------------------------------------------------
 
 
 def run(task: Task) -> float:
-    """Do a task, and return the seconds that it took."""
+    """Run a task and return its seconds."""
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -219,7 +218,7 @@ def run(task: Task) -> float:
 
 
 def _dissections() -> None:
-    """Dissect by one thread, as an ordering, by layers, and by a team; peel a path."""
+    """Dissect with one thread, as an ordering, by layers, and with a team; peel a path."""
     order(poisson3d(_CUBE_SIDE), "dissection")
     order(poisson3d(_LAYERED_CUBE_SIDE), "layers")
     with NestedDissection(Components(adjacency(poisson3d(_SHARED_CUBE_SIDE))), threads=2) as run:
@@ -228,7 +227,7 @@ def _dissections() -> None:
 
 
 def _layers() -> None:
-    """Analyze a large grid as many threads do."""
+    """Analyze a large grid with several threads."""
     asked = os.environ.get("FRONTAL_NUM_THREADS")
     os.environ["FRONTAL_NUM_THREADS"] = str(_THREADS)
     try:
@@ -241,7 +240,7 @@ def _layers() -> None:
 
 
 def _analyses() -> None:
-    """Analyze as matrices of all kinds are."""
+    """Analyze matrices of all kinds."""
     A = poisson3d(4)
     analysis = analyze(A, backend="cpu")
     analysis.memory_for(np.float64, threads=2)
@@ -251,9 +250,9 @@ def _analyses() -> None:
         Analysis.load(path)
         _read_files(Path(folder))
     analyze(sp.csc_array(sp.tril(A)), kind="spd", triangle="lower", backend="cpu")
-    analyze(permuted(convdiff3d(4), symmetric=False), backend="cpu")  # moves rows
+    analyze(permuted(convdiff3d(4), symmetric=False), backend="cpu")  # needs a row permutation
     analyze(kkt(40), backend="cpu")
-    analyze(sp.csc_array(sp.kron(A, np.ones((3, 3)))), backend="cpu")  # equal nodes
+    analyze(sp.csc_array(sp.kron(A, np.ones((3, 3)))), backend="cpu")  # indistinguishable nodes
     if metis.available():
         order(A, "nesdis")
 
@@ -270,7 +269,7 @@ def _read_files(folder: Path) -> None:
 
 
 def _systems(task: Task) -> None:
-    """Factorize and solve as users do, by the method, type and backend of a task."""
+    """Factorize and solve by the method, scalar type and backend of a task."""
     kind = {"cholesky": "spd", "ldlt": "symmetric", "ldlh": "hermitian"}.get(task.what, "general")
     A = _matrix(task)
     analysis = analyze(A, kind=kind, backend=task.backend)
@@ -282,17 +281,17 @@ def _systems(task: Task) -> None:
                 factor.solve(b[:, :width], trans, return_info=True)
         factor.refactorize(A).solve(b[:, 0])
         if task.what == "lu":
-            moved = permuted(convdiff3d(4), symmetric=False)  # scaled by a matching
+            moved = permuted(convdiff3d(4), symmetric=False)  # with scaling by a matching
             factorize(moved.astype(task.dtype), backend=task.backend)
     if task.backend == "cpu":
-        for _ in range(warmup.MIN_CALLS + 1):  # then by the code for those who do so often
+        for _ in range(warmup.MIN_CALLS + 1):  # the last one on the path of frequent small calls
             factor.refactorize(A).solve(b[:, 0].copy())
     factor.slogdet()
     factor.rcond()
     if task.backend == "cpu":
         _ = factor.L, factor.diag()
         if task.what != "cholesky":
-            for moving in (stokes2d(8), zero_diagonal(200)):  # columns go to other fronts
+            for moving in (stokes2d(8), zero_diagonal(200)):  # pivots are delayed
                 matrix = moving.astype(A.dtype)
                 factorize(matrix, kind=kind, backend="cpu", singular="allow")
 

@@ -1,4 +1,4 @@
-"""Messages of the library in the words of a command line: its options in place of arguments."""
+"""Messages of the library, with options of the command line in place of arguments."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _SEPARATOR = re.compile(r", (?:or )?(?![^(]*\))| or (?=[a-z_]+=)(?![^(]*\))")
 
 
 def as_options(message: str, options: Collection[str]) -> str:
-    """Return a message that advises only the options of a command.
+    """Return a message without advice that the options of a command cannot follow.
 
     Parameters
     ----------
     message : str
-        Of an error or a warning.
+        Text of an error or a warning.
     options : collection of str
         Arguments of the library that are options of the command. Sentences and items of advice
         with other arguments, or with calls, are left out.
@@ -39,7 +39,7 @@ def as_options(message: str, options: Collection[str]) -> str:
 
 
 def _has_only(text: str, options: Collection[str]) -> bool:
-    """Return whether a text has no call, and no argument but these options."""
+    """Return whether a text has no call, and no argument except these options."""
     return not _CALL.search(text) and {name for name, _ in _ARGUMENT.findall(text)} <= set(options)
 
 

@@ -1,1 +1,1 @@
-"""Compilation of Python by Numba: machine code that is linked once and kept on disk."""
+"""Compilation of Python by Numba: machine code that is linked once and cached on disk."""

@@ -1,4 +1,4 @@
-"""What compiled code has of the machine: functions and arrays by address, atomic operations."""
+"""Machine-level operations in compiled code: calls and arrays by address, atomic operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .jit import intrinsic, view
 
 
 def yield_address() -> int:
-    """Address of the system's function that lets another thread run on this core."""
+    """Return the address of the system function that yields the core to another thread."""
     if sys.platform == "win32":
         entry: Any = ctypes.WinDLL("kernel32").SwitchToThread  # type: ignore[attr-defined]
     else:
@@ -24,16 +24,17 @@ def yield_address() -> int:
 
 @intrinsic
 def call(typingctx, address, arguments):
-    """Call a C function that takes pointers only.
+    """Call a C function all of whose parameters are pointers.
 
-    An int64 argument is such a pointer; an int32 or uint8 goes by reference to a stack slot.
+    An int64 argument is passed as a pointer; an int32 or uint8 is passed by reference to a stack
+    slot.
     """
     return types.void(address, arguments), _calls
 
 
 @intrinsic
 def status(typingctx, address, arguments):
-    """The same for a function that returns an int; a size goes as a pointer, too."""
+    """Call as `call` does a C function that returns an int; int64 also passes a size."""
     return types.int32(address, arguments), _calls
 
 
@@ -86,7 +87,7 @@ def _pointer(typingctx, address):
 
 @view
 def array_of(table, k, dtype):
-    """The k-th array of such a table, whose arrays live longer; its scalar type is not known."""
+    """Return the k-th array of a table of `write_addresses`, as `dtype`; it must be alive."""
     return carray(_pointer(table[2 * k]), table[2 * k + 1], dtype)
 
 
@@ -96,7 +97,7 @@ def _entry(context, builder, array_type, array, index):
 
 @intrinsic
 def fetch_add(typingctx, array, index, amount):
-    """Atomically add to an entry of an int64 array; return the value before."""
+    """Atomically add to an entry of an int64 array; return the old value."""
     signature = types.int64(array, types.int64, types.int64)
 
     def codegen(context, builder, signature, values):
@@ -108,7 +109,7 @@ def fetch_add(typingctx, array, index, amount):
 
 @intrinsic
 def fetch_min(typingctx, array, index, value):
-    """Atomically lower an entry to `value` if that is less; return the value before."""
+    """Atomically lower an entry to `value` if that is less; return the old value."""
     signature = types.int64(array, types.int64, types.int64)
 
     def codegen(context, builder, signature, values):
@@ -132,7 +133,7 @@ def store(typingctx, array, index, value):
 
 @intrinsic
 def swap_if(typingctx, array, index, expected, value):
-    """Write an entry if it holds `expected`; return whether it did."""
+    """Atomically write an entry if it equals `expected`; return whether it did."""
     signature = types.boolean(array, types.int64, types.int64, types.int64)
 
     def codegen(context, builder, signature, values):

@@ -1,8 +1,8 @@
-"""Compiled code on disk: one file for each function and types of arguments, checked when read.
+"""Disk cache of compiled code: one file for each function and argument types, checked on reading.
 
-Numba's own cache ends the process in a traceback where a file is damaged, demands a folder that
-can be written, and may serve code of other types after two processes have written at once. Here a
-file has a checksum and tells what it is for, so that whatever is wrong with it is compiled anew.
+Numba's cache ends the process with a traceback if a file is damaged, requires a writable folder,
+and may return code of other types after two processes have written at once. Here a file contains
+a checksum and its key, so that any invalid file is ignored and its function compiled again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("frontal")
 
 _CHECKSUM = 4  # bytes
-_units: dict[Stamp, BitcodeUnit] = {}  # those that are on disk too
+_units: dict[Stamp, BitcodeUnit] = {}  # units that are also on disk
 
 
 @functools.cache
@@ -47,9 +47,9 @@ def _digest_of_file(path: str) -> str:
 
 
 class _Named(NamedTuple):
-    """The environment of a function that is called, without the module whose names it sees.
+    """The environment of a called function, with the name of its module instead of the globals.
 
-    Compiled code looks up no names, and modules of Numba are long to import.
+    Compiled code looks up no names, and importing modules of Numba is slow.
     """
 
     module: str
@@ -58,12 +58,12 @@ class _Named(NamedTuple):
 
     @classmethod
     def from_environment(cls, environment: Untyped) -> _Named:
-        """What tells of an environment."""
+        """Store module name, constants and name of an environment."""
         module = environment.globals["__name__"]
         return cls(module, environment.consts, environment.env_name)
 
     def resolve(self) -> Untyped:
-        """The environment, made if it is not there."""
+        """Return the environment; create it if it does not exist."""
         environment: Untyped = lookup_environment(self.name)
         if environment is None:
             module = sys.modules.get(self.module)
@@ -75,30 +75,30 @@ class _Named(NamedTuple):
 
 
 class DiskCache(FunctionCache):
-    """What a dispatcher of Numba asks of a cache.
+    """The cache interface of a Numba dispatcher.
 
     Parameters
     ----------
     function : callable
-        Not yet compiled.
+        Not compiled.
     folder : path
-        Made when something is written; it need not be writable.
+        Created at the first write; need not be writable.
     lean : bool
-        Whether code is loaded without all that Numba can compile, which is long to import.
+        Load code without Numba's full set of implementations, which is slow to import.
     """
 
     def __init__(self, function: Callable[..., object], folder: Path, lean: bool = False) -> None:
         self._lean = lean
-        # That of Numba's class would look for a folder that it can write.
+        # The base class's __init__ would search for a writable folder.
         self._py_func = function
         self._cache_path = str(folder)
         self._folder = folder
         self.enable()
 
     def load_overload(self, sig: Signature, target_context: CPUContext) -> CompileResult | None:
-        """Compiled code for a signature, None if it must be compiled.
+        """Return compiled code for a signature, None if it must be compiled.
 
-        What another process is compiling is waited for, see `CompileLocks`.
+        Code that another process is compiling is waited for, see `CompileLocks`.
         """
         self._prepare(target_context)
         if not self._enabled:
@@ -110,20 +110,20 @@ class DiskCache(FunctionCache):
         name = self.path(sig, target_context.codegen()).name
         if not claims.take(name):
             claims.wait(name)
-        compiled = self._read(sig, target_context)  # it may have come since
+        compiled = self._read(sig, target_context)  # another process may have written it
         if compiled is not None:
             claims.release(name)
         return compiled
 
     def _prepare(self, target_context: CPUContext) -> None:
-        """Have what loaded code calls; a compiler gets what it needs besides by itself."""
+        """Initialize what loaded code calls; a compiler initializes the rest itself."""
         if self._lean:
             rtsys.initialize(target_context)
         else:
             target_context.refresh()
 
     def save_overload(self, sig: Signature, data: CompileResult) -> None:
-        """Keep compiled code, if it holds no addresses of this process and the disk allows it."""
+        """Store compiled code, if it contains no addresses of this process and the disk permits."""
         if not self._enabled:
             return
         try:
@@ -137,7 +137,7 @@ class DiskCache(FunctionCache):
                 claims.release(self.path(sig, data.codegen).name)
 
     def path(self, sig: Signature, codegen: Codegen) -> Path:
-        """Where the code for a signature is kept."""
+        """Return the file for a signature."""
         return self._path(self._key(sig, codegen))
 
     def _read(self, sig: Signature, target_context: CPUContext) -> CompileResult | None:
@@ -150,7 +150,7 @@ class DiskCache(FunctionCache):
                 return self._rebuilt(target_context, code, stamp)
         except FileNotFoundError:
             pass
-        except Exception as error:  # of unpickling, whatever else a damaged file may cause
+        except Exception as error:  # unpickling a damaged file may raise anything
             log.info("compiling anew what cannot be read from %s: %r", path, error)
         return None
 
@@ -172,7 +172,7 @@ class DiskCache(FunctionCache):
         return CompileResult._rebuild(ready, library, *code[1:])._replace(target_context=context)
 
     def _bitcode_unit(self, codegen: Codegen, written: Untyped, stamp: Stamp) -> BitcodeUnit:
-        """A part and those that it calls, from their files."""
+        """Return a unit and its callees, read from their files."""
         if stamp not in _units:
             name, _, (bitcode, stamps) = written
             calls = [self._called(codegen, called) for called in stamps]
@@ -204,10 +204,10 @@ class DiskCache(FunctionCache):
             _units[data.library.stamp] = data.library
 
     def flush(self) -> None:
-        """Nothing is ever stale here: names of files tell their sources."""
+        """Do nothing: file names depend on the sources, so no file is ever stale."""
 
     def _key(self, sig: Signature, codegen: Codegen) -> tuple[object, ...]:
-        """What the code depends on: versions, source file, types, processor, closure."""
+        """Return what the code depends on: versions, source file, types, processor, closure."""
         code = self._py_func.__code__
         source = _digest_of_file(code.co_filename), code.co_firstlineno
         versions = numba.__version__, llvmlite.__version__
@@ -220,7 +220,7 @@ class DiskCache(FunctionCache):
 
 
 class _PreparedContext:
-    """A context of Numba to which libraries come as they are to be."""
+    """A context of Numba for which libraries are read from files already."""
 
     def __init__(self, context: CPUContext) -> None:
         self._context = context
@@ -229,16 +229,16 @@ class _PreparedContext:
         return getattr(self._context, name)
 
     def codegen(self) -> _PreparedContext:
-        """What makes libraries of what is in files."""
+        """Return the object that deserializes libraries."""
         return self
 
     def unserialize_library(self, library: BitcodeUnit | LinkedUnit) -> BitcodeUnit | LinkedUnit:
-        """The same."""
+        """Return the library unchanged."""
         return library
 
 
 def _checked(content: bytes) -> bytes:
-    """What a file holds behind its checksum."""
+    """Return the contents of a file after its checksum, verified."""
     body = content[_CHECKSUM:]
     if zlib.crc32(body).to_bytes(_CHECKSUM, "little") != content[:_CHECKSUM]:
         raise ValueError("the checksum is wrong: the file was cut short or changed")

@@ -1,4 +1,4 @@
-"""Pipelines of Numba for the units of `compile.linking`, with `compile.numba_patches`."""
+"""Numba pipelines for the units of `compile.linking`, with `compile.numba_patches`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _CALLEE_OPTIONS = ("nrt", "error_model", "forceinline", "boundscheck")
 
 
 class _CalleeFlags(Flags):
-    """Flags of a function, of which those that it calls see only what matters to them.
+    """Flags of a function; its callees see only the options that affect them.
 
-    Numba compiles its own functions anew for callers with other flags, and compares flags often.
+    Numba compiles its own functions again for callers with other flags, and compares flags often.
     """
 
     __slots__ = ()
 
     def copy(self) -> Flags:
-        """What those see that it calls."""
+        """Return the flags for callees."""
         visible = Flags()
         for name in _CALLEE_OPTIONS:
             setattr(visible, name, getattr(self, name))
@@ -36,7 +36,7 @@ class _Compiler(Compiler):
         super().__init__(typing, target, library, args, result, _CalleeFlags(flags), local)
 
     def compile_extra(self, func: Untyped) -> Untyped:
-        """Compile a function and all that it calls."""
+        """Compile a function and all its callees."""
         with patched_compiler(_is_ours):
             return super().compile_extra(func)
 
@@ -52,10 +52,10 @@ def _is_ours(dispatcher: Untyped) -> bool:
 
 
 class ForPython(_Compiler):
-    """Compiles a function that Python calls."""
+    """Compiler of functions that Python calls."""
 
 
 class ForCallers(_Compiler):
-    """Compiles a function that compiled code calls."""
+    """Compiler of functions that compiled code calls."""
 
     library = BitcodeUnit

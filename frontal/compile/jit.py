@@ -1,8 +1,8 @@
-"""The one way this package compiles Python: Numba, without the GIL, kept on disk.
+"""Compilation of this package's functions: Numba, without the GIL, cached on disk.
 
-Numba's own cache watches only the file of the compiled function: after an edit of a callee in
-another file it would go on serving the old machine code. The cache folder here is named by the
-content of every source file of the package, so that no stale code can be found.
+Numba's cache checks only the file of the compiled function: after an edit of a callee in another
+file it would return stale machine code. The cache folder here is named by a digest of all
+source files of the package, so that stale code cannot be found.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _digest_of_sources() -> str:
 
 
 def _cache_folder() -> Path:
-    """``FRONTAL_CACHE_DIR``, else ``NUMBA_CACHE_DIR``, else the user's cache folder."""
+    """Return ``FRONTAL_CACHE_DIR``, else ``NUMBA_CACHE_DIR``, else the user's cache folder."""
     home = os.environ.get("FRONTAL_CACHE_DIR") or os.environ.get("NUMBA_CACHE_DIR")
     if not home:
         base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
@@ -43,11 +43,11 @@ def _cache_folder() -> Path:
     return Path(home) / SOURCES
 
 
-SOURCES = _digest_of_sources()  # another one for each version of this package
+SOURCES = _digest_of_sources()  # differs for each version of this package
 
 _FOLDER = _cache_folder()
-_KNOWN = (0, 63), (0, 68)  # first and last version of Numba that `_compiler` was tried with
-_OUTER: dict[str, Any] = {"no_cfunc_wrapper": True}  # what Python calls
+_KNOWN = (0, 63), (0, 68)  # first and last version of Numba that `compiler` is tested with
+_OUTER: dict[str, Any] = {"no_cfunc_wrapper": True}  # functions that Python calls
 _INNER: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
 _TRIED = _KNOWN[0] <= numba.version_info.short <= _KNOWN[1]
 if _TRIED:
@@ -71,53 +71,54 @@ def _compiled(
 
 
 def jit(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile at first call for the argument types met, and keep the result on disk."""
+    """Compile at the first call with each combination of argument types; cache the code on disk."""
     return _compiled(function)
 
 
 def brief(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """As `jit` with the GIL, for one pass over some arrays.
+    """Compile as `jit` does but hold the GIL, for one pass over short arrays.
 
-    Whoever lets it go waits for whoever takes it: that is longer than what a small system takes.
+    Releasing and reacquiring the GIL can wait for longer than a small system takes.
     """
     return _compiled(function, nogil=False)
 
 
 def inner(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """As `jit` in half the time, for functions that only compiled code calls.
+    """Compile as `jit` does in half the time, for functions that only compiled code calls.
 
-    Python must not call them: without the wrapper the process dies. They make no arrays, nor return
-    tuples with any: nothing in them counts references, which took a third of a factorization.
+    Python must not call them: without the wrapper the process crashes. They must not create arrays
+    or return tuples that contain arrays, since they do not count references, which took a third of
+    a factorization.
     """
     return _compiled(function, **_INNER, _nrt=False)
 
 
 def forced(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """As `inner`, for small functions of inner loops: LLVM puts their code into each caller."""
+    """Compile as `inner` does, for small functions of inner loops: LLVM inlines them."""
     return _compiled(function, **_INNER, _nrt=False, forceinline=True)
 
 
 def view(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """As `inner`, for functions that return a part of an array: callers take in their code."""
+    """Compile as `inner` does, for functions that return a view of an array: Numba inlines them."""
     return _compiled(function, **_INNER, _nrt=False, inline="always")
 
 
 def allocating(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """As `inner`, for functions that may make arrays and return them."""
+    """Compile as `inner` does, for functions that may create and return arrays."""
     return _compiled(function, **_INNER)
 
 
 def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """As `allocating`, for functions that callers take in their code: it is compiled once less."""
+    """Compile as `allocating` does, for functions that Numba inlines: one compilation less."""
     return _compiled(function, **_INNER, inline="always")
 
 
 def intrinsic(
     function: Callable[Concatenate[object, Parameters], object],
 ) -> Callable[Parameters, Any]:
-    """A function that writes its own LLVM code, see `numba.extending.intrinsic`.
+    """Make a function that generates its own LLVM code, see `numba.extending.intrinsic`.
 
-    It is called without the typing context, its first argument, and returns what that code does.
+    Callers omit the typing context, its first argument; a call returns the result of the code.
     """
     wrapped: Any = numba.extending.intrinsic(function)
     return wrapped

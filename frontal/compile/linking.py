@@ -1,9 +1,9 @@
-"""Machine code that is made once: of functions that Python calls, with all that they call.
+"""Linking of compiled functions, so that machine code is generated only once.
 
-Numba makes machine code of each function together with all that it calls, and does so again in
-each caller. Here what only compiled code calls is a `BitcodeUnit`, whose code is kept as it is
-before functions are put together, and a `LinkedUnit` takes in the code of its parts, is optimized,
-and is made machine code.
+Numba generates machine code of each function together with all its callees, again for each
+caller. Here a function that only compiled code calls is a `BitcodeUnit`, stored as code before
+linking. A `LinkedUnit`, a function that Python calls, links the bitcode of its callees, optimizes
+it and generates machine code.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from .._typing import Untyped
 
 
 class Stamp(NamedTuple):
-    """A file of compiled code: its name, and the checksum of what is in it."""
+    """A file of compiled code: its name, and the checksum of its contents."""
 
     name: str
     checksum: bytes
 
 
 class _Silent:
-    """Stands for the code generator, where a function has no address to be told anything at."""
+    """Stand-in for the code generator, for functions without an address."""
 
     def set_env(self, name: str, environment: object) -> None:
         """Do nothing."""
 
 
 class _SharedPassLibrary(JITCodeLibrary):
-    """As Numba's, but that it makes one manager of passes for all functions of a module."""
+    """A Numba library that uses one pass manager for all functions of a module."""
 
     def add_ir_module(self, ir_module: Untyped) -> None:
-        """Take in code as llvmlite has it, a net of many small objects, and untie that."""
+        """Add llvmlite's code, a graph of many small objects, and break its references."""
         super().add_ir_module(ir_module)
         for function in ir_module.functions:
             for block in function.blocks:
@@ -50,29 +50,29 @@ class _SharedPassLibrary(JITCodeLibrary):
 
 
 class BitcodeUnit(_SharedPassLibrary):
-    """The code of one function, without machine code of its own.
+    """The code of one function, without machine code.
 
     Attributes
     ----------
     stamp : Stamp or None
-        Where it is on disk.
+        Its file on disk.
     """
 
     stamp: Stamp | None = None
 
     @property
     def codegen(self) -> Untyped:
-        """What is told of the environment of a function."""
+        """Receiver of the environment of a function."""
         return _Silent()
 
     @property
     def has_dynamic_globals(self) -> bool:
-        """Whether it holds addresses of this process."""
+        """Whether the code contains addresses of this process."""
         self._ensure_finalized()
         return any(library._dynamic_globals for library in reached(self))
 
     def finalize(self) -> None:
-        """End it: callers may define the same functions again."""
+        """Finish the unit: callers may define the same functions again."""
         self._raise_if_finalized()
         self._finalize_dynamic_globals()
         for library in self._linking_libraries:
@@ -83,19 +83,19 @@ class BitcodeUnit(_SharedPassLibrary):
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """0: there is none."""
+        """Return 0: a unit without machine code has no addresses."""
         self._ensure_finalized()
         return 0
 
     def _get_module_for_linking(self) -> Untyped:
-        """With all that it calls, for libraries of Numba's own."""
+        """Return the unit linked with all its callees, for Numba's own libraries."""
         self._ensure_finalized()
         if self._shared_module is None:
             self._shared_module = _linked(reached(self))
         return self._shared_module
 
     def serialize_using_object_code(self) -> Untyped:
-        """Its name, its kind, its code with what is in no file, and the files of all else."""
+        """Return name, kind, the code of all units without a file, and the files of the others."""
         stamps: list[Stamp] = []
         inlined: list[Untyped] = []
         for library in reached(self, ends=lambda unit: unit is not self and _stamp(unit)):
@@ -107,7 +107,7 @@ class BitcodeUnit(_SharedPassLibrary):
     def read(
         cls, codegen: Untyped, name: str, bitcode: bytes, calls: list[BitcodeUnit]
     ) -> BitcodeUnit:
-        """Of what `serialize_using_object_code` wrote, and the parts that it calls."""
+        """Read the result of `serialize_using_object_code`, with the units that it calls."""
         unit = cls(codegen, name)
         unit._final_module = llvm.parse_bitcode(bitcode)
         unit._linking_libraries = [*calls]
@@ -122,12 +122,12 @@ LINKED = "whole"
 
 
 class LinkedUnit(_SharedPassLibrary):
-    """The machine code of one function and of all that it calls, optimized together."""
+    """The machine code of one function and all its callees, optimized together."""
 
-    _bitcode: bytes | None = None  # of what was read, for callers in compiled code
+    _bitcode: bytes | None = None  # of a unit read from disk, for callers in compiled code
 
     def finalize(self) -> None:
-        """Take in the code of all that it calls, then as Numba does."""
+        """Link the code of all callees, then finalize as Numba does."""
         libraries = [library for library in reached(self) if library is not self]
         self._linking_libraries = [
             _UnitWithoutCallees(unit) if isinstance(unit, BitcodeUnit) else unit
@@ -136,13 +136,13 @@ class LinkedUnit(_SharedPassLibrary):
         super().finalize()
 
     def _get_module_for_linking(self) -> Untyped:
-        """As Numba's, of what was read too."""
+        """Return the module as Numba does, also for a unit read from disk."""
         if self._shared_module is None and self._bitcode is not None:
             self._shared_module = llvm.parse_bitcode(self._bitcode)
         return super()._get_module_for_linking()
 
     def serialize_using_object_code(self) -> Untyped:
-        """As Numba's, with the names of what it defines."""
+        """Return Numba's serialization with the names of all defined symbols."""
         name, _, (machine_code, bitcode) = super().serialize_using_object_code()
         module = self._get_module_for_linking()
         defined = [
@@ -155,7 +155,7 @@ class LinkedUnit(_SharedPassLibrary):
 
     @classmethod
     def read(cls, codegen: Untyped, written: Untyped) -> LinkedUnit:
-        """Of what `serialize_using_object_code` wrote, whose bitcode is seldom looked at."""
+        """Read the result of `serialize_using_object_code`; bitcode is parsed only on demand."""
         name, _, (machine_code, bitcode, defined) = written
         unit = cls(codegen, name)
         unit._bitcode = bitcode
@@ -167,7 +167,7 @@ class LinkedUnit(_SharedPassLibrary):
 
 
 class _UnitWithoutCallees:
-    """A part without what it calls."""
+    """A unit without its callees."""
 
     def __init__(self, unit: BitcodeUnit) -> None:
         self._unit, self._reload_init = unit, unit._reload_init
@@ -181,15 +181,15 @@ def _stamp(library: Untyped) -> Stamp | None:
 
 
 def reached(library: Untyped, ends: Untyped = None) -> list[Untyped]:
-    """A library, those that it calls, and those that parts among them call.
+    """Return a library, its callees, and the callees of bitcode units among them.
 
-    Callers come first: LLVM leaves out a function that nothing has called so far.
+    Callers come first: LLVM drops a function that has no caller so far.
 
     Parameters
     ----------
     library : CodeLibrary
     ends : callable, optional
-        Tells whose calls are not looked at.
+        Returns whether the callees of a unit are skipped.
     """
     seen, last = {library}, []
 
@@ -207,7 +207,7 @@ def reached(library: Untyped, ends: Untyped = None) -> list[Untyped]:
 
 
 def _linked(libraries: list[Untyped]) -> Untyped:
-    """One module of the code of libraries."""
+    """Link the code of libraries into one module."""
     first, *others = libraries
     module = first._final_module.clone()
     for library in others:

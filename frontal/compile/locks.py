@@ -1,4 +1,4 @@
-"""Who compiles which function: several processes take turns, and nobody does it twice."""
+"""Locks on functions being compiled, so that no two processes compile the same one."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-MAX_WAIT_SECONDS = 30.0  # seconds that one waits for a function that another one compiles
-_PAUSE = 0.005
+MAX_WAIT_SECONDS = 30.0  # longest wait for another process to compile a function
+_PAUSE = 0.005  # seconds between two checks
 
 
 class CompileLocks:
-    """Files in a folder, one for each function that is being compiled, with the name of who does.
+    """Files in a folder, one for each function being compiled, with the name of the process.
 
     Parameters
     ----------
     folder : path
-        Of these files, while some processes work together. Without it each works alone.
+        Folder of the files, while several processes cooperate; without it each works alone.
     who : str
-        The name of this process among them.
+        Name of this process.
     alive : callable
-        Tells of a name whether that process still works.
+        Returns whether the process of a name is running.
     lost : callable
-        Called with the name of who has taken too long.
+        Called with the name of a process that has taken too long.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class CompileLocks:
         self._folder, self._who, self._alive, self._lost = folder, who, alive, lost
 
     def take(self, name: str) -> bool:
-        """Claim a function, if nobody else has.
+        """Claim a function unless another process has; return whether this process has it.
 
         Examples
         --------
@@ -51,17 +51,17 @@ class CompileLocks:
                 stream.write(self._who)
         except FileExistsError:
             return self._holder(name) == self._who
-        except OSError:  # no folder any more
+        except OSError:  # the folder is deleted
             pass
         return True
 
     def release(self, name: str) -> None:
-        """Tell that a function is compiled, or will not be."""
+        """Release a function that is compiled, or will not be."""
         with contextlib.suppress(OSError):
             (self._folder / name).unlink(missing_ok=True)
 
     def wait(self, name: str) -> None:
-        """Wait until who compiles a function is done, has died, or has taken too long."""
+        """Wait until the process that compiles a function is done, has died, or takes too long."""
         until = time.monotonic() + MAX_WAIT_SECONDS
         while (holder := self._holder(name)) is not None:
             if time.monotonic() > until:
@@ -79,14 +79,14 @@ class CompileLocks:
 
 
 def mark_of(folder: Path, kind: str) -> Path:
-    """A file that says that a kind of system is being compiled for; in the end `DONE`."""
+    """Return the file that marks a kind of system as being compiled, or in the end as `DONE`."""
     return folder / ("helped-" + kind.replace(" ", "-"))
 
 
 DONE = b"done"
-shared: list[CompileLocks] = []  # the last one counts; empty where this process works alone
+shared: list[CompileLocks] = []  # the last one is active; empty if this process works alone
 
 
 def current() -> CompileLocks | None:
-    """Those of this process, if others work with it; a thread may end that at any time."""
+    """Return the locks of this process while others cooperate; a thread may end that any time."""
     return next(iter(shared[-1:]), None)

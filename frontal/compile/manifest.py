@@ -1,6 +1,6 @@
-"""Which functions a system of some kind compiles, and for which types: `manifest.json`.
+"""List of the functions and types that each kind of system compiles: `signatures.json`.
 
-Types of Numba are lists there, of JSON's own values and of places of other types in one table:
+Types of Numba are lists there, of JSON values and of indices of other types in one table:
 ``["array", 3, 1, "C", ""]``, ``["tuple", 1, 2]``, ``["named", "module:name", 1, 2]``.
 """
 
@@ -22,7 +22,7 @@ FILE = Path(__file__).with_name("signatures.json")
 
 
 class UnknownTypeError(TypeError):
-    """A type that has no form in the file: it holds an address, or nothing needed it so far."""
+    """A type without a representation in the file: it holds an address, or is unsupported."""
 
 
 class Item(NamedTuple):
@@ -33,13 +33,13 @@ class Item(NamedTuple):
     function : str
         As ``"module:name"``.
     arguments : tuple of int
-        Places of types in the table.
+        Indices of types in the table.
     seconds : float
-        That compiling took, without those that it calls.
+        Time of compilation, without callees.
     needs : tuple of int
-        Places of items that it calls.
+        Indices of the items that it calls.
     kinds : tuple of str
-        Systems that need it.
+        Kinds of systems that need it.
     """
 
     function: str
@@ -50,14 +50,14 @@ class Item(NamedTuple):
 
 
 class Table:
-    """Types by place: of what is read, and of what is to be written."""
+    """Types by index, as read or to be written."""
 
     def __init__(self, rows: list[list[Untyped]] | None = None) -> None:
         self.rows = rows or []
         self._places = {json.dumps(row): place for place, row in enumerate(self.rows)}
 
     def place(self, kind: Untyped) -> int:
-        """The place of a type, which is added if it is not there.
+        """Return the index of a type; add it if it is missing.
 
         Examples
         --------
@@ -96,7 +96,7 @@ class Table:
         raise UnknownTypeError(str(kind))
 
     def type(self, place: int) -> Untyped:
-        """The type at a place."""
+        """Return the type at an index."""
         what, *rest = self.rows[place]
         if what == "array":
             dtype, ndim, layout, flags = rest
@@ -135,7 +135,7 @@ def _named(name: str) -> Untyped:
 
 @cache
 def known() -> tuple[Table, list[Item]]:
-    """All of the file."""
+    """Return all types and items of the file."""
     read = json.loads(FILE.read_text(encoding="utf-8"))
     kinds = read["kinds"]
     items = [
@@ -158,7 +158,7 @@ def write(table: Table, items: list[Item]) -> None:
 
 
 def levels(items: list[Item]) -> list[float]:
-    """Seconds from the beginning of each item to the end of the last that waits for it.
+    """Return seconds from the start of each item to the end of its longest chain of callers.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def levels(items: list[Item]) -> list[float]:
     [3.0, 2.0]
     """
     spans = [0.0] * len(items)
-    for place in reversed(range(len(items))):  # what is called stands before its callers
+    for place in reversed(range(len(items))):  # callees precede callers
         spans[place] += items[place].seconds
         for need in items[place].needs:
             spans[need] = max(spans[need], spans[place])
@@ -174,10 +174,10 @@ def levels(items: list[Item]) -> list[float]:
 
 
 def dispatcher(item: Item) -> Untyped:
-    """The function of an item."""
+    """Return the function of an item."""
     return _named(item.function)
 
 
 def signature(table: Table, item: Item) -> tuple[types.Type, ...]:
-    """The types of an item."""
+    """Return the types of an item."""
     return tuple(table.type(place) for place in item.arguments)

@@ -1,6 +1,6 @@
-"""Passes of Numba that would find nothing to do: who looks is told by what a function has.
+"""Patches that skip passes of Numba with nothing to do for a function.
 
-Each of them lists where variables die, walks over all statements and lists once more.
+Each of these passes finds the lifetimes of variables, visits all statements and finds them again.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _ARRAY_OPERATIONS = "unary", "binop", "inplace_binop", "call"
 _CLOSURE_OPERATIONS = "make_function", "build_list", "build_tuple_unpack"
 
 Pass = Callable[[Untyped, Untyped], bool]
-IDLE: list[tuple[type, Callable[[Pass], Pass]]] = []  # passes, and what stands in their place
+IDLE: list[tuple[type, Callable[[Pass], Pass]]] = []  # passes, and the wrappers of their `run_pass`
 
 
 def _idle(pass_class: type) -> Callable[[Callable[[Untyped], bool]], Callable[[Untyped], bool]]:
-    """Have a pass run only for functions of which something is true."""
+    """Make a pass run only for functions that satisfy a condition."""
 
     def registered(needed: Callable[[Untyped], bool]) -> Callable[[Untyped], bool]:
         def instead(run: Pass) -> Pass:
@@ -50,7 +50,7 @@ def _assigned(state: Untyped) -> Iterator[tuple[ir.Var, Untyped]]:
 
 @_idle(NopythonRewrites)
 def has_rewrites(state: Untyped) -> bool:
-    """Whether an operation or a call makes an array, or a field is named by a variable."""
+    """Return whether an operation or a call creates an array, or a variable names a field."""
     kinds = state.typemap
     if any(isinstance(kind, types.StringLiteral) for kind in kinds.values()):
         return True
@@ -64,7 +64,7 @@ def has_rewrites(state: Untyped) -> bool:
 
 @_idle(InlineClosureLikes)
 def has_closures(state: Untyped) -> bool:
-    """Whether functions or lists are made, or `reduce` or a stencil is named."""
+    """Return whether functions or lists are created, or `reduce` or a stencil is named."""
     for _, value in _assigned(state):
         if isinstance(value, ir.Expr):
             if value.op in _CLOSURE_OPERATIONS:

@@ -1,7 +1,7 @@
-"""Numba in haste: without what it does beside compiling, which takes a third of its time.
+"""Patches that speed up Numba's compiler by a third, without work that this package does not need.
 
-What is put in place of functions of Numba is there while functions of this package are compiled,
-under Numba's one lock, and is gone afterwards.
+The patches are active while functions of this package are compiled, under Numba's global lock,
+and are removed afterwards.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _active: list[bool] = []
 
 
 class InternedFlags(Flags):
-    """Flags that do not change, and one object for the same values.
+    """Immutable flags with one object for equal values.
 
-    Numba looks up what it has compiled by them, all of which have one hash value, and compares
-    them option by option.
+    Numba uses flags as keys of compiled code, where all have one hash value and are compared option
+    by option.
     """
 
     __slots__ = ()
@@ -47,14 +47,14 @@ class InternedFlags(Flags):
 
     @classmethod
     def intern(cls, flags: Flags) -> Flags:
-        """The one that has these values."""
+        """Return the object with these values."""
         if isinstance(flags, cls):
             return flags
         return _interned.setdefault(flags, cls(flags))
 
 
 class _Instead(NamedTuple):
-    """What stands in place of an attribute."""
+    """The replacement of an attribute."""
 
     owner: Untyped
     name: str
@@ -63,14 +63,14 @@ class _Instead(NamedTuple):
 
 @contextlib.contextmanager
 def patched_compiler(is_ours: Callable[[Untyped], bool]) -> Iterator[None]:
-    """Have Numba compile without garbage collection, events of locks, and what is found twice.
+    """Make Numba compile without garbage collection, lock events and repeated work.
 
     Parameters
     ----------
     is_ours : callable
-        Tells of a dispatcher whether its function is one of this package.
+        Returns whether the function of a dispatcher belongs to this package.
     """
-    if _active:  # a function that another one calls
+    if _active:  # a callee
         yield
         return
     patches = [
@@ -108,7 +108,7 @@ def patched_compiler(is_ours: Callable[[Untyped], bool]) -> Iterator[None]:
 
 
 def _leave_young() -> None:
-    """Make all objects old ones, for which garbage collection comes later."""
+    """Move all objects to the oldest generation, which is collected later."""
     if gc.get_freeze_count() == 0:
         gc.freeze()
         gc.unfreeze()
@@ -130,9 +130,9 @@ def _without_locks(tell: Callable[..., None]) -> Callable[..., None]:
 
 
 def _post_processed(run: Callable[..., None]) -> Callable[..., None]:
-    """As `run`, but the lives of variables are found only where they are asked for.
+    """Wrap `run` so that it finds the lifetimes of variables only when they are used.
 
-    Numba finds them after each of its passes, and looks at them in the last one and in generators.
+    Numba finds them after each pass, but uses them only in the last one and in generators.
     """
 
     def processed(self: Untyped, emit_dels: bool = False, **named: object) -> None:
@@ -155,7 +155,7 @@ def _with_interned_flags(enter: Callable[..., Untyped]) -> Callable[..., Untyped
 
 
 def _as_bitcode(compile_: Callable[[Untyped], Untyped]) -> Callable[[Untyped], Untyped]:
-    """Numba's own functions that compiled code alone calls get no machine code of their own."""
+    """Make Numba's own functions that only compiled code calls units without machine code."""
 
     def compiled(self: Untyped) -> Untyped:
         state = self.state
@@ -168,7 +168,7 @@ def _as_bitcode(compile_: Callable[[Untyped], Untyped]) -> Callable[[Untyped], U
 
 
 def light(state: Untyped, result: Untyped) -> Untyped:
-    """What was compiled, without its code as it was before that: a net of many small objects."""
+    """Return a compilation result; clear its Numba IR, a graph of many small objects."""
     for block in state.func_ir.blocks.values():
         block.body.clear()
         block.scope.localvars = None
@@ -176,11 +176,11 @@ def light(state: Untyped, result: Untyped) -> Untyped:
 
 
 def _cached_sizes(size: Callable[[Untyped, Untyped], int]) -> Callable[[Untyped, Untyped], int]:
-    """As `size`, for which llvmlite writes a module of each type, and has LLVM read it."""
+    """Cache `size`, for which llvmlite writes a module for each type and LLVM parses it."""
 
     def cached(self: Untyped, kind: Untyped) -> int:
         name = str(kind)
-        if "%" in name:  # what it stands for is told elsewhere
+        if "%" in name:  # a named type, defined elsewhere
             return size(self, kind)
         if name not in _sizes:
             _sizes[name] = size(self, kind)
@@ -190,14 +190,14 @@ def _cached_sizes(size: Callable[[Untyped, Untyped], int]) -> Callable[[Untyped,
 
 
 def _variables(self: Untyped, within: Untyped) -> list[Untyped]:
-    """As Numba's, which asks of each thing whether it is a variable, an instruction, a list..."""
+    """List variables as Numba does, without its chain of `isinstance` tests for each object."""
     variables: list[Untyped] = []
     _gather(within, variables)
     return variables
 
 
 def _gather(within: Untyped, variables: list[Untyped]) -> None:
-    """Add the variables in something, whose kind is looked up by its type."""
+    """Append the variables in an object, whose kind is cached by its type."""
     value_type = type(within)
     kind = _holders.get(value_type)
     if kind is None:
@@ -215,7 +215,7 @@ def _gather(within: Untyped, variables: list[Untyped]) -> None:
 
 
 def _remembered(resolve: Callable[..., Untyped]) -> Callable[..., Untyped]:
-    """As `resolve`, which takes a function, a context and types, but for operators met before."""
+    """Cache `resolve`, which resolves a function for a context and types, for operators."""
 
     def resolved(self: Untyped, context: Untyped, args: Untyped, kws: Untyped) -> Untyped:
         if kws or not all(isinstance(kind, _SIMPLE) for kind in args):
@@ -224,7 +224,7 @@ def _remembered(resolve: Callable[..., Untyped]) -> Callable[..., Untyped]:
         signature = _resolved.get(key)
         if signature is None:
             signature = resolve(self, context, args, kws)
-            operator = self.typing_key  # what Numba compiles anew depends on flags
+            operator = self.typing_key  # other implementations depend on flags
             if signature is not None and self.get_impl_key(signature) is operator:
                 _resolved[key] = signature
         return signature
@@ -235,7 +235,7 @@ def _remembered(resolve: Callable[..., Untyped]) -> Callable[..., Untyped]:
 def _without_values(
     resolve: Callable[..., Untyped], is_ours: Callable[[Untyped], bool]
 ) -> Callable[..., Untyped]:
-    """As `resolve`, but that no code is made for constants, each a type of its own."""
+    """Wrap `resolve` so that constants, each a type, cause no separate compilation."""
 
     def resolved(self: Untyped, context: Untyped, args: Untyped, kws: Untyped) -> Untyped:
         if is_ours(self.dispatcher):

@@ -1,9 +1,9 @@
-"""Phases of independent tiles for threads in compiled code: one leads, any number help.
+"""Phases of independent tiles for threads in compiled code: one leader, any number of helpers.
 
-The leader opens a phase, works on its tiles and waits until it is done; helpers take tiles of
-whatever phase is open. A tile is claimed by compare-and-swap on a word that holds the phase's
-number and its next tile, so that nobody can take a tile of a phase that is over. The leader alone
-can finish any phase: helpers that start late, or never, cost nothing but time.
+The leader opens a phase, works on its tiles and waits until it is done; helpers take tiles of the
+open phase. A tile is claimed by compare-and-swap on a word that holds the number of the phase and
+its next tile, so no thread can claim a tile of a closed phase. The leader alone can finish every
+phase: helpers that start late, or never, cost only time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from .atomics import fetch_add, load, store, swap_if
 from .jit import inner
 
-# Entries of the shared int64 array; between these and the last one is room for more.
+# Entries of the shared int64 array. The last one numbers phases; entries between are for others.
 WORD, TILES, DONE, KIND, FRONT, STEP, QUIT = np.arange(7)
 STATE_SIZE = 16
 CLOSED = -1
@@ -22,7 +22,7 @@ _TILE = (1 << 32) - 1
 
 @inner
 def open_phase(state, kind, front, step, tiles):
-    """Publish a phase: helpers may take its tiles from now on."""
+    """Publish a phase: helpers may claim its tiles from now on."""
     number = state[STATE_SIZE - 1] + 1
     state[STATE_SIZE - 1] = number
     state[TILES] = tiles
@@ -35,7 +35,7 @@ def open_phase(state, kind, front, step, tiles):
 
 @inner
 def claim(state):
-    """Take a tile of the open phase: its number, -1 if none is left, -2 if no phase is open."""
+    """Claim a tile of the open phase: return its index, -1 if none is left, -2 if none is open."""
     while True:
         word = load(state, WORD)
         if word < 0:
@@ -49,11 +49,11 @@ def claim(state):
 
 @inner
 def finish_tile(state):
-    """Tell the leader that a claimed tile is done."""
+    """Count a claimed tile as done, for the leader."""
     fetch_add(state, DONE, 1)
 
 
 @inner
 def close_phase(state):
-    """Make the word unclaimable, so that the next phase's fields can be written."""
+    """Make tiles unclaimable, so that the next phase's fields can be written."""
     store(state, WORD, CLOSED)

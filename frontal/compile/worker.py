@@ -1,7 +1,7 @@
-"""A process that compiles beside another one, and leaves what it compiled in the folder on disk.
+"""Worker process that compiles functions and stores them in the cache folder.
 
-Started by `helpers`. Lines of JSON come in on stdin: at first the folders, then kinds of systems.
-It ends when all is compiled and nothing more is asked for, and with the process that began it.
+Started by `workers`. Lines of JSON arrive on stdin: first the folders, then kinds of systems. The
+process exits when all functions are compiled and no more are requested, or with its parent.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .._typing import Untyped
 from . import jit, locks, manifest
 from .manifest import Item
 
-_FIRST = 30.0  # seconds for which it waits to be told what to do
-_LISTEN = 5.0  # seconds for which it waits for more to do
-_STUCK = 60.0  # seconds after which it leaves the rest to whoever has begun it
-_PAUSE = 0.02
+_FIRST = 30.0  # seconds to wait for the first request
+_LISTEN = 5.0  # seconds to wait for another request
+_STUCK = 60.0  # seconds without progress after which the rest is left to others
+_PAUSE = 0.02  # seconds between two checks
 
 Orders = queue.Queue[list[str]]
 
@@ -43,7 +43,7 @@ class CompileJob(NamedTuple):
 
 
 class CompileQueue:
-    """What is to be compiled, the longest chain of callers first.
+    """Functions to compile, those with the longest chain of callers first.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class CompileQueue:
         self.kinds: list[str] = []
         self._wanted: set[int] = set()
         self._remaining: list[int] = []
-        self._jobs: dict[int, CompileJob | None] = {}  # None where it cannot be made
+        self._jobs: dict[int, CompileJob | None] = {}  # None if it cannot be resolved
         self._finished: set[int] = set()
 
     def prepare(self) -> None:
-        """Do what each process has to do before it can compile; what is for a GPU waits for one."""
+        """Initialize what all compilations need; GPU modules are imported only on demand."""
         modules = {item.function.partition(":")[0] for item in self._items}
         for module in (name for name in modules if not name.startswith("frontal.gpu.")):
             with contextlib.suppress(ImportError):
@@ -70,7 +70,7 @@ class CompileQueue:
         numba.njit(lambda: None).compile(())
 
     def add(self, kinds: list[str]) -> None:
-        """Compile what systems of these kinds need, after what is at work already."""
+        """Add the functions that systems of these kinds need."""
         wanted = {k for k, item in enumerate(self._items) if {*item.kinds} & {*kinds}}
         self.kinds += kinds
         remaining = {*self._remaining} | wanted - self._wanted
@@ -78,7 +78,7 @@ class CompileQueue:
         self._remaining = sorted(remaining, key=lambda k: -self._levels[k])
 
     def step(self) -> bool:
-        """Compile one function, if one is ready that nobody else compiles."""
+        """Compile one function that is ready and that no other process compiles; return whether."""
         for place in [*self._remaining]:
             if self._is_finished(place):
                 self._remaining.remove(place)
@@ -90,7 +90,7 @@ class CompileQueue:
         return False
 
     def done(self) -> bool:
-        """Tell whether nothing is left, in files too."""
+        """Return whether nothing is left; if so, mark the kinds as compiled on disk."""
         if self._remaining:
             return False
         for kind in self.kinds:
@@ -102,7 +102,7 @@ class CompileQueue:
     def _compile(self, place: int, job: CompileJob) -> None:
         try:
             job.function.compile(job.types)
-        except Exception:  # whoever needs it will tell
+        except Exception:  # its user will see the error
             self._finished.add(place)
         finally:
             self._claims.release(job.path.name)
@@ -123,13 +123,13 @@ class CompileQueue:
             function: Untyped = manifest.dispatcher(item)
             types = manifest.signature(self._table, item)
             path = function._cache.path(types, function.targetctx.codegen())
-        except Exception:  # a list for other versions
+        except Exception:  # the manifest is of other versions
             return None
         return CompileJob(function, types, path)
 
 
 def _listen(orders: Orders, claims: Path) -> None:
-    """Pass on what is asked for; end the process with the one that asks."""
+    """Queue the requests; exit the process when the parent closes the stream."""
     for line in sys.stdin:
         orders.put(json.loads(line))
     shutil.rmtree(claims, ignore_errors=True)
@@ -137,18 +137,18 @@ def _listen(orders: Orders, claims: Path) -> None:
 
 
 def alone() -> None:
-    """Be a process that does nothing else, and ends without a look at what it has made."""
+    """Run `main`, and exit without cleanup."""
     main()
     os._exit(0)
 
 
 def main() -> None:
-    """Work until nothing is left and nothing comes any more."""
-    gc.disable()  # it ends soon
+    """Compile until nothing is left and no request arrives."""
+    gc.disable()  # the process is short-lived
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     settings = json.loads(sys.stdin.readline())
-    if settings["sources"] != jit.SOURCES:  # the package has changed meanwhile
+    if settings["sources"] != jit.SOURCES:  # the package has changed since
         return
     jit._FOLDER, folder = Path(settings["folder"]), Path(settings["claims"])
     orders: Orders = queue.Queue()

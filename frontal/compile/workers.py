@@ -1,10 +1,9 @@
-"""Processes that compile beside the first call: Numba holds one lock, so that threads gain nothing.
+"""Worker processes that compile beside the first call: Numba's global lock blocks threads.
 
-Where nothing is compiled yet for a kind of system, up to eight processes compile what
-`signatures` lists for it, what is at the bottom of the longest chain of callers first. Together
-with this process they share one folder of compiled code, and `CompileLocks`: this process loads
-what is there, waits for what another one is compiling, and compiles the rest. Nothing depends on
-them.
+If nothing is compiled yet for a kind of system, up to eight processes compile its functions in
+`manifest`, those with the longest chain of callers first. They share one folder of compiled code
+and `CompileLocks` with this process, which loads code that exists, waits for functions that a
+worker is compiling, and compiles the rest. Nothing depends on the workers.
 """
 
 from __future__ import annotations
@@ -28,18 +27,21 @@ from ..machine.thread_group import Job, ThreadGroup
 from . import jit, locks
 from .locks import DONE, mark_of
 
-MAX_PROCESSES = 8
-_BYTES = 4 * 10**8  # of memory that a process takes
-_ABANDONED = 120.0  # seconds after which another process may compile what one has begun
+MAX_PROCESSES = 8  # workers
+_BYTES = 4 * 10**8  # memory of a worker
+_ABANDONED = 120.0  # seconds after which another process may compile a marked kind
 _CODE = "import sys; sys.path[:] = sys.argv[1:]; from frontal.compile import worker; worker.alone()"
 
 _first = not jit._FOLDER.is_dir()  # nothing has ever been compiled here
-_asked: set[tuple[str, str, np.dtype | None]] = set()  # kinds that need no look any more
-_crews: list[WorkerPool] = []  # one, if it still works
+_asked: set[tuple[str, str, np.dtype | None]] = set()  # kinds that were requested
+_crews: list[WorkerPool] = []  # at most one
 
 
 def count() -> int:
-    """How many processes may help: ``FRONTAL_HELPERS``, at most one less than there are cores."""
+    """Return the number of workers: ``FRONTAL_HELPERS``, else what cores and memory permit.
+
+    Without the variable at most one less than the cores, and at most half of the memory.
+    """
     asked = os.environ.get("FRONTAL_HELPERS", "").strip()
     if asked.isdigit():
         return int(asked)
@@ -49,21 +51,21 @@ def count() -> int:
 
 
 def begin() -> None:
-    """Start processes before the kind of a system is known, if nothing has ever been compiled."""
+    """Start workers before the kind of a system is known, if nothing has ever been compiled."""
     global _first
     if not _first:
         return
     _first = False
     if _may() and (number := count()):
         try:
-            jit._FOLDER.mkdir(parents=True)  # no other process does so too
+            jit._FOLDER.mkdir(parents=True)  # raises if another process has made it
         except OSError:
             return
         _start(number)
 
 
 def compile_for(backend: str, what: str, dtype: np.dtype | None = None) -> None:
-    """Let processes compile what systems of a kind need, if no process has begun with it.
+    """Let workers compile the functions of a kind of system, unless a process has started on it.
 
     Parameters
     ----------
@@ -85,7 +87,7 @@ def compile_for(backend: str, what: str, dtype: np.dtype | None = None) -> None:
 
 
 def compile_all(kinds: Sequence[str], number: int) -> None:
-    """Compile what is listed for systems of some kinds, and wait for it."""
+    """Compile the listed functions of some kinds of systems by ``number`` workers, and wait."""
     if count():
         crew = _start(number, *kinds)
         if crew is not None:
@@ -93,20 +95,20 @@ def compile_all(kinds: Sequence[str], number: int) -> None:
 
 
 def mark(kinds: Sequence[str]) -> None:
-    """Tell later processes that all is compiled for systems of some kinds."""
+    """Record on disk that all functions of some kinds of systems are compiled."""
     for kind in kinds:
         mark_of(jit._FOLDER, kind).write_bytes(DONE)
 
 
 def _may() -> bool:
-    """Whether this is a process of its own, that can start others."""
+    """Return whether this process may start others: it is no child of `multiprocessing`."""
     others = sys.modules.get("multiprocessing.process")
     child = others is not None and others.parent_process() is not None
     return bool(sys.executable) and not child
 
 
 def _claimed(kind: str) -> bool:
-    """Whether this process is the first that compiles for a kind."""
+    """Return whether this process is the first to compile for a kind."""
     path = mark_of(jit._FOLDER, kind)
     try:
         jit._FOLDER.mkdir(parents=True, exist_ok=True)
@@ -125,7 +127,7 @@ def _claimed(kind: str) -> bool:
 def _start(number: int, *kinds: str) -> WorkerPool | None:
     try:
         crew = WorkerPool(number)
-    except OSError:  # no process, or no memory for one
+    except OSError:  # no process or memory available
         return None
     if kinds:
         crew.ask([*kinds])
@@ -134,17 +136,17 @@ def _start(number: int, *kinds: str) -> WorkerPool | None:
 
 
 class WorkerPool:
-    """Processes that compile, until they are done.
+    """Worker processes, until they are done.
 
     Parameters
     ----------
     number : int
-        How many.
+        Number of processes.
 
     Attributes
     ----------
     kinds : list of str
-        Marked as compiled once they are done.
+        Kinds of systems they compile for; marks of unfinished kinds are removed at the end.
     """
 
     def __init__(self, number: int) -> None:
@@ -185,24 +187,24 @@ class WorkerPool:
         return True
 
     def ask(self, kinds: list[str]) -> bool:
-        """Tell what to compile; whether one still listens."""
+        """Request kinds; return whether a worker still listens."""
         listening = [process for process in self._crew if process.poll() is None]
         delivered = [self._tell(process, kinds) for process in listening]
         return any(delivered)
 
     def wait(self) -> None:
-        """Wait until they are done."""
-        self._reaper.run()  # unless a thread does
+        """Wait until the workers are done."""
+        self._reaper.run()  # unless a thread has taken it
         self._reaper.over.wait()
 
     def end(self) -> None:
-        """End them at once."""
+        """Kill the workers."""
         self._kill()
         self._reaper.run()
         self._reaper.over.wait(2.0)
 
     def disown(self) -> None:
-        """In a forked process: let go of those that belong to the parent."""
+        """Release in a forked process the workers of the parent."""
         for process in self._crew:
             process.returncode = 0
             if process.stdin is not None:
@@ -227,7 +229,7 @@ class WorkerPool:
         for kind in self.kinds:
             with contextlib.suppress(OSError):
                 mark = mark_of(jit._FOLDER, kind)
-                if mark.read_bytes() != DONE:  # another process may help
+                if mark.read_bytes() != DONE:  # not done: let another process compile it
                     mark.unlink()
         self._clean()
 

@@ -14,24 +14,24 @@ from .blas import Routines
 
 
 class Delays(NamedTuple):
-    """Columns that find no sound pivot in their front and go up to its parent.
+    """Delayed columns, which have no stable pivot in their front and move to its parent.
 
     Columns (and for LU rows) are named by their positions in the elimination order of the plan.
 
     Attributes
     ----------
     received : (f,) int32 array
-        Columns that each front takes over from its children; they come before its own.
+        Number of columns that each front receives from its children; they precede its own.
     eliminated : (f,) int32 array
-        Columns of each front, in its final order, that it could eliminate; the others go up.
+        Number of columns that each front eliminates, first in its final order; it delays the rest.
     listed : (f,) int64 array
-        Where the names of the columns of a front begin in `names`, and behind them those of its
-        rows for LU; -1 for a front that keeps all of its columns and no others, in their order but
-        for the interchanges in `HostWorkspace.pivots`.
+        Offset in `names` of the names of a front's columns, followed for LU by those of its rows;
+        -1 for a front that eliminates exactly its own columns, in their order except for the
+        interchanges in `HostWorkspace.pivots`.
     names : int32 array
-        ~name where the pivot is null.
+        Names of columns and rows; ~name if the pivot is null.
     allowed : bool
-        Delay columns; else replace their pivots.
+        Whether columns are delayed; else their pivots are replaced.
     """
 
     received: np.ndarray
@@ -42,7 +42,7 @@ class Delays(NamedTuple):
 
 
 class HostWorkspace(NamedTuple):
-    """Everything that a factorization reads and writes.
+    """All data that a factorization reads and writes.
 
     Attributes
     ----------
@@ -51,25 +51,25 @@ class HostWorkspace(NamedTuple):
     plan : Plan
     routines : Routines
     values : array of the scalar type
-        Entries of A, in the order of the user's matrix.
+        Entries of A, in the order of the canonical matrix.
     panels : array of the scalar type
-        The panels of all fronts, then room for those of fronts that take columns over.
+        The panels of all fronts, then storage for those of fronts that receive columns.
     pivots : (n,) int32 array
-        Row interchanges, local to each front, for LDL^H the order of its columns; empty for a
+        Row interchanges, local to each front; for LDL^H the order of its columns. Empty for a
         method without pivots.
     arena : array of the scalar type
         Contribution blocks: a part shared by all threads, then one part for each thread.
     panel : (f + 1,) int64 array
-        As in `Layout`, but for the panels of fronts that take columns over.
+        See `HostLayout`; other offsets for fronts that receive columns.
     block, local, shared, per_thread
-        As in `Layout`.
+        See `HostLayout`.
     scratch, turn : array of the scalar type, int32 array
-        Room for each thread, one part after the other.
+        Scratch of each thread, one part after the other.
     scratch_size : int
         Entries of a thread's part of `scratch`.
     delays : Delays
-    state : int64
-        Shared words of the team, see `team`.
+    state : int64 array
+        Shared words of the team, see `shared_state`.
     """
 
     method: Method
@@ -93,7 +93,7 @@ class HostWorkspace(NamedTuple):
 
 @inner
 def shape(work, s):
-    """Pivot columns k, those taken over included, and update rows m of front s."""
+    """Return pivot columns k, received ones included, and update rows m of front s."""
     plan = work.plan
     k = np.int64(plan.start[s + 1] - plan.start[s])
     if work.method.pivots:
@@ -103,19 +103,19 @@ def shape(work, s):
 
 @inner
 def received_columns(work, s):
-    """Columns that front s takes over from its children."""
+    """Return the number of columns that front s receives from its children."""
     return np.int64(work.delays.received[s]) if work.method.pivots else np.int64(0)
 
 
 @inner
 def block_offset(work, s, rank):
-    """Where the contribution block of front s is, which thread `rank` works on."""
+    """Return the offset in the arena of the block of front s, on which thread `rank` works."""
     return work.block[s] + (work.shared + rank * work.per_thread if work.local[s] else 0)
 
 
 @inner
 def _position(ascending, value):
-    """Number of entries below `value`, by bisection."""
+    """Return the number of entries below `value`, by bisection."""
     low, high = 0, ascending.size
     while low < high:
         middle = (low + high) // 2
@@ -128,7 +128,7 @@ def _position(ascending, value):
 
 @inner
 def add_column(out, base, relative, first, source, origin):
-    """out[base + relative[i]] += source[origin + i] for i >= first; relative ascends."""
+    """Compute out[base + relative[i]] += source[origin + i] for i >= first; relative ascends."""
     size = relative.size
     if size == first:
         return
@@ -141,10 +141,10 @@ def add_column(out, base, relative, first, source, origin):
 
 @inner
 def _extend_add(work, s, c, low, high, rank):
-    """Add child c's contribution block where it falls on columns [low, high) of front s."""
+    """Add child c's contribution block to columns [low, high) of front s."""
     plan, panels, arena = work.plan, work.panels, work.arena
     k, m = shape(work, s)
-    behind = received_columns(work, s)  # a column of the plan comes after so many others
+    behind = received_columns(work, s)  # received columns precede those of the plan
     panel = work.panel[s] + behind
     upper = work.panel[s] + k * (k + m) + behind * m
     block = block_offset(work, s, rank) - k * m - k + behind
@@ -200,6 +200,6 @@ def add_entries(work, s):
     for e in range(last - first):
         i, j = np.int64(row[e]) + behind, np.int64(column[e]) + behind
         where = panel + j * (k + m) + i
-        if not work.method.one_triangle and j >= k:  # U12 is kept transposed
+        if not work.method.one_triangle and j >= k:  # U12 is stored transposed
             where = panel + k * (k + m) - k + i * m + j
         panels[where] += values[source[e]]

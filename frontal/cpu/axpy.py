@@ -1,7 +1,7 @@
-"""Loops over parts of columns, each for vector instructions.
+"""Loops over parts of columns, for vector instructions.
 
-Their indices are unsigned: Numba looks at each signed one for a count from the end of the array,
-and what does so is not vectorized.
+Indices are unsigned: Numba tests each signed index for a count from the end of the array, and a
+loop with such tests is not vectorized.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import numpy as np
 from ..compile.jit import inner
 from .pivots import size_of
 
-MAX_LOOP_PRODUCT = 256  # multiplications that take as long as a call of BLAS
+MAX_LOOP_PRODUCT = 256  # largest number of multiplications in loops; a BLAS call takes as long
 
 
 @inner
 def subtract(a, out, b, at, count, factor):
-    """a[out + i] -= b[at + i] * factor for i < count."""
+    """Compute a[out + i] -= b[at + i] * factor for i < count."""
     out, at = np.uint64(out), np.uint64(at)
     for i in range(np.uint64(count)):
         a[out + i] -= b[at + i] * factor
@@ -24,7 +24,7 @@ def subtract(a, out, b, at, count, factor):
 
 @inner
 def is_small_product(rows, columns, k):
-    """Whether loops are done with a product before BLAS has begun."""
+    """Return whether loops compute a product faster than a BLAS call."""
     return rows * columns * k <= MAX_LOOP_PRODUCT
 
 
@@ -32,10 +32,10 @@ def is_small_product(rows, columns, k):
 def subtract_product(
     c, out, ldc, rows, columns, a, a_offset, lda, b_offset, across, down, k, lower
 ):
-    """C -= A B^H for a `is_small_product`, or the lower part of it.
+    """Compute the lower part of C -= A B^H, or C -= A B^T unless `lower`, in loops.
 
-    C begins at c[out], A at a[a_offset]; the entry of B^H in row p and column j is the conjugate
-    of a[b_offset + p * down + j * across], or that itself unless `lower`.
+    C begins at c[out], A at a[a_offset]; the entry of B in row j and column p is
+    a[b_offset + p * down + j * across]. See `is_small_product`.
     """
     for j in range(columns):
         first = j if lower else np.int64(0)
@@ -47,7 +47,7 @@ def subtract_product(
 
 @inner
 def subtract_two(a, out, first, second, count, x, y):
-    """a[out + i] -= a[first + i] * x + a[second + i] * y for i < count."""
+    """Compute a[out + i] -= a[first + i] * x + a[second + i] * y for i < count."""
     out, first, second = np.uint64(out), np.uint64(first), np.uint64(second)
     for i in range(np.uint64(count)):
         a[out + i] -= a[first + i] * x + a[second + i] * y
@@ -55,7 +55,7 @@ def subtract_two(a, out, first, second, count, x, y):
 
 @inner
 def add(a, out, b, at, count):
-    """a[out + i] += b[at + i] for i < count."""
+    """Compute a[out + i] += b[at + i] for i < count."""
     out, at = np.uint64(out), np.uint64(at)
     for i in range(np.uint64(count)):
         a[out + i] += b[at + i]
@@ -63,7 +63,7 @@ def add(a, out, b, at, count):
 
 @inner
 def add_scattered(out, base, places, first, b, at):
-    """out[base + places[i]] += b[at + i] for i >= first."""
+    """Compute out[base + places[i]] += b[at + i] for i >= first."""
     base, at = np.uint64(base), np.uint64(at)
     for i in range(np.uint64(first), np.uint64(places.size)):
         out[base + np.uint64(places[i])] += b[at + i]
@@ -71,7 +71,7 @@ def add_scattered(out, base, places, first, b, at):
 
 @inner
 def add_row(out, base, ld, places, count, b, at):
-    """out[base + places[i] * ld] += b[at + i] for i < count."""
+    """Compute out[base + places[i] * ld] += b[at + i] for i < count."""
     base, ld, at = np.uint64(base), np.uint64(ld), np.uint64(at)
     for i in range(np.uint64(count)):
         out[base + np.uint64(places[i]) * ld] += b[at + i]
@@ -79,7 +79,7 @@ def add_row(out, base, ld, places, count, b, at):
 
 @inner
 def multiply(a, at, count, factor):
-    """a[at + i] *= factor for i < count."""
+    """Compute a[at + i] *= factor for i < count."""
     at = np.uint64(at)
     for i in range(np.uint64(count)):
         a[at + i] *= factor
@@ -87,7 +87,7 @@ def multiply(a, at, count, factor):
 
 @inner
 def copy_times(out, to, a, at, count, factor):
-    """out[to + i] = a[at + i] * factor for i < count."""
+    """Compute out[to + i] = a[at + i] * factor for i < count."""
     to, at = np.uint64(to), np.uint64(at)
     for i in range(np.uint64(count)):
         out[to + i] = a[at + i] * factor
@@ -95,9 +95,9 @@ def copy_times(out, to, a, at, count, factor):
 
 @inner
 def combine(out, first_out, second_out, a, first, second, count, d0, d1, b0, b1):
-    """out[first_out + i] = x d0 + y b0, out[second_out + i] = x b1 + y d1 for i < count.
+    """Set out[first_out + i] = x d0 + y b0, out[second_out + i] = x b1 + y d1 for i < count.
 
-    x is a[first + i], y is a[second + i]; `out` may be `a`, and the places the same.
+    x is a[first + i], y is a[second + i]; `out` may be `a`, with the same positions.
     """
     first_out, second_out, first, second = (
         np.uint64(first_out),
@@ -112,7 +112,7 @@ def combine(out, first_out, second_out, a, first, second, count, d0, d1, b0, b1)
 
 @inner
 def clear(a, at, count):
-    """a[at + i] = 0 for i < count."""
+    """Set a[at + i] = 0 for i < count."""
     at = np.uint64(at)
     for i in range(np.uint64(count)):
         a[at + i] = 0
@@ -120,7 +120,7 @@ def clear(a, at, count):
 
 @inner
 def within(a, at, count, bound):
-    """Whether a[at + i], i < count, are no larger than `bound`; NaN is."""
+    """Return whether all a[at + i], i < count, are at most `bound` in size; False for NaN."""
     at, good = np.uint64(at), True
     for i in range(np.uint64(count)):
         good &= size_of(a[at + i]) <= bound

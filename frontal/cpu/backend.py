@@ -38,17 +38,15 @@ from .small.warmup import CallCounter
 from .threads import run_team
 
 _INLINE_FLOPS = CPU.least_flops
-_DELAYED_PANELS_RATIO = (
-    2  # times the panels, for those of fronts that take columns over; more is better avoided
-)
-_MIN_DELAYED_ENTRIES = (
-    1 << 16
-)  # entries, and names, for columns that are delayed: untouched, it is free
-_UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
+# Extra panels for fronts that receive columns, in multiples of all panels. A factorization that
+# needs more fails: more delays are better avoided.
+_DELAYED_PANELS_RATIO = 2
+_MIN_DELAYED_ENTRIES = 1 << 16  # entries, and names, for delayed columns; unused, they cost nothing
+_UNCHECKED_BYTES = 1 << 24  # bytes allocated without a check of the system's memory
 _NO_COLUMNS = np.empty(0, np.int32)
-_often = CallCounter()  # small systems are factorized
+_often = CallCounter()  # factorizations of small systems
 _NO_DELAYS = Delays(_NO_COLUMNS, _NO_COLUMNS, np.empty(0, np.int64), _NO_COLUMNS, True)
-_INITIAL_STATE = np.zeros(tile_queue.STATE_SIZE, np.int64)  # of the words of a team
+_INITIAL_STATE = np.zeros(tile_queue.STATE_SIZE, np.int64)  # words of a team
 _INITIAL_STATE[[shared_state.FAILURE, shared_state.WEAK, tile_queue.WORD]] = (
     shared_state.NO_FAILURE,
     shared_state.NO_UNSTABLE_PIVOT,
@@ -63,7 +61,7 @@ class CpuBackend:
     ----------
     symbolic : Symbolic
     panel : (f + 1,) int64 array
-        Where the panels of each front begin.
+        Offset of the panels of each front.
     """
 
     fallback: str | None = None
@@ -80,7 +78,7 @@ class CpuBackend:
         self._small_factorizers: dict[np.dtype, SmallFactorizer] = {}
 
     def layout(self, threads: int) -> HostLayout:
-        """Where everything lies for so many threads."""
+        """Return the layout of panels and contribution blocks for a number of threads."""
         if threads not in self._layouts:
             plan, method = self.symbolic.plan, self.symbolic.method
             self._layouts[threads] = HostLayout.for_plan(plan, method, threads)
@@ -99,7 +97,7 @@ class CpuBackend:
         dtype: np.dtype | None = None,
         memory: Memory = "auto",
     ) -> CpuFactor:
-        """See `protocol.Backend`; by the memory that is estimated."""
+        """See `protocol.Backend`; `memory` limits the estimate of `footprint`."""
         symbolic, unscaled, alone = self.symbolic, values, self._flops <= _INLINE_FLOPS
         threads = 1 if alone else self.threads
         if byte_limit(memory) is not None:
@@ -158,10 +156,10 @@ class CpuBackend:
         delaying: bool,
         previous: NumericFactor | None,
     ) -> HostWorkspace:
-        """All that a factorization reads and writes."""
+        """Return the workspace of a factorization."""
         plan, method, dtype = self.symbolic.plan, self.symbolic.method, values.dtype
         size, fronts, n = int(layout.panel[-1]), plan.parent.size, self.symbolic.n
-        least = min(_MIN_DELAYED_ENTRIES, 2 * n * n * fronts)  # more is never taken
+        least = min(_MIN_DELAYED_ENTRIES, 2 * n * n * fronts)  # delays never use more
         room = _DELAYED_PANELS_RATIO * size + least if method.pivots else 0
         blocks = layout.shared + threads * layout.per_thread
         panels, arena = _storage(size, room, blocks, dtype, previous)
@@ -202,7 +200,7 @@ class CpuBackend:
         return values
 
     def device_values(self, A: Untyped) -> None:
-        """See `protocol.Backend`: nothing is there."""
+        """See `protocol.Backend`: no values are on a device."""
 
     def from_host(
         self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None
@@ -214,7 +212,7 @@ class CpuBackend:
 
 
 def _contiguous_values(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Values in a scalar type, as compiled code takes them: copied where they are not."""
+    """Return values as a writable contiguous array of a scalar type, copied if necessary."""
     flags = values.flags
     if values.dtype == dtype and flags.c_contiguous and flags.writeable:
         return values
@@ -224,15 +222,15 @@ def _contiguous_values(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def _storage(
     panels: int, room: int, blocks: int, dtype: np.dtype, previous: NumericFactor | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Arrays for panels and contribution blocks, those of `previous` where they fit.
+    """Return arrays for panels and contribution blocks; those of `previous` are reused if they fit.
 
-    Fresh pages cost as much as the arithmetic of a small front: the system clears each of them.
-    The `room` behind the panels is not counted: few matrices touch it.
+    Fresh pages cost as much as the arithmetic of a small front, as the system clears each page.
+    The `room` behind the panels is not counted: few matrices use it.
 
     Raises
     ------
     FactorMemoryError
-        If they are larger than the memory that is left: nothing is begun that cannot end.
+        If the arrays exceed the available memory; the factorization has not begun.
     """
     first = second = None
     if isinstance(previous, CpuFactor):
@@ -256,17 +254,17 @@ def _fits(array: np.ndarray | None, size: int, dtype: np.dtype) -> bool:
 
 
 def _available(required: int) -> int | None:
-    """Bytes that the system has left; None for so few that this is no matter."""
+    """Return the available bytes of the system; None if `required` is too small to check."""
     return available_memory() if required > _UNCHECKED_BYTES else None
 
 
 def _memory(size: int, dtype: np.dtype) -> np.ndarray:
-    """So many entries, which are to be written; of none a zero, which has an address."""
+    """Return an uninitialized array; for size 0 one zero, so that it has an address."""
     return np.empty(size, dtype) if size else np.zeros(1, dtype)
 
 
 def _spare(entries: int, dtype: np.dtype) -> int:
-    """Entries that would be left beside these."""
+    """Return the number of entries that remain available beside `entries`."""
     required = entries * dtype.itemsize
     available = _available(required)
     return sys.maxsize if available is None else max(0, available - required) // dtype.itemsize

@@ -49,7 +49,7 @@ _LETTER = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 @functools.cache
 def routines(dtype: np.dtype) -> Routines:
-    """The BLAS and LAPACK routines for a scalar type.
+    """Return the BLAS and LAPACK routines for a scalar type.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def routines(dtype: np.dtype) -> Routines:
 
 @inner
 def address(array):
-    """Address of an array's first entry, as a signed integer."""
+    """Return the address of an array's first entry, as a signed integer."""
     return np.int64(array.ctypes.data)
 
 
@@ -94,7 +94,7 @@ def yield_thread(routines):
 
 @inner
 def gemm(routines, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
-    """C = alpha op(A) op(B) + beta C; alpha and beta are positions in `scalars`."""
+    """Compute C = alpha op(A) op(B) + beta C; alpha and beta are positions in `scalars`."""
     scalars = address(routines.scalars)
     size = routines.scalars.itemsize
     call(
@@ -119,7 +119,7 @@ def gemm(routines, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 
 @inner
 def herk(routines, n, k, a, lda, beta, c, ldc):
-    """Lower triangle of C = beta C - A A^H."""
+    """Compute the lower triangle of C = beta C - A A^H."""
     reals = address(routines.reals)
     size = routines.reals.itemsize
     call(
@@ -141,7 +141,7 @@ def herk(routines, n, k, a, lda, beta, c, ldc):
 
 @inner
 def trsm(routines, side, uplo, trans, diag, m, n, a, lda, b, ldb):
-    """B = op(A)^-1 B or B op(A)^-1 with a triangular A; B is m by n."""
+    """Compute B = op(A)^-1 B or B op(A)^-1 with a triangular A; B is m by n."""
     call(
         routines.table[2],
         (
@@ -162,7 +162,7 @@ def trsm(routines, side, uplo, trans, diag, m, n, a, lda, b, ldb):
 
 @inner
 def potrf(routines, n, a, lda, info):
-    """Lower Cholesky factor in place; `info` is an (1,) int32 array, as LAPACK's."""
+    """Compute the lower Cholesky factor in place; `info` is a (1,) int32 array, as LAPACK's."""
     call(
         routines.table[3],
         (np.uint8(LOWER), np.int32(n), a, np.int32(lda), address(info)),
@@ -171,7 +171,7 @@ def potrf(routines, n, a, lda, info):
 
 @inner
 def gemv(routines, trans, m, n, alpha, a, lda, x, beta, y):
-    """y = alpha op(A) x + beta y for contiguous vectors; A is m by n."""
+    """Compute y = alpha op(A) x + beta y for contiguous vectors; A is m by n."""
     scalars = address(routines.scalars)
     size = routines.scalars.itemsize
     increment = np.int32(1)
@@ -195,7 +195,7 @@ def gemv(routines, trans, m, n, alpha, a, lda, x, beta, y):
 
 @inner
 def trsv(routines, uplo, trans, diag, n, a, lda, x):
-    """x = op(A)^-1 x for a triangular A and a contiguous vector."""
+    """Compute x = op(A)^-1 x for a triangular A and a contiguous vector."""
     call(
         routines.table[5],
         (
@@ -213,7 +213,7 @@ def trsv(routines, uplo, trans, diag, n, a, lda, x):
 
 @inner
 def getrf(routines, m, n, a, lda, pivots, info):
-    """LU with partial pivoting in place; pivots count from 1, `info` as LAPACK's."""
+    """Compute LU with partial pivoting in place; pivots count from 1, `info` as LAPACK's."""
     call(
         routines.table[6],
         (np.int32(m), np.int32(n), a, np.int32(lda), address(pivots), address(info)),

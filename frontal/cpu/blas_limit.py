@@ -1,8 +1,8 @@
-"""BLAS kept to one thread while our threads call it: nested thread pools spin against each other.
+"""Limit of one thread for BLAS while our threads call it: nested pools spin against each other.
 
-OpenBLAS with threads of its own keeps one number of threads for the process: the first caller
-lowers it, the last one puts it back, whichever threads they are. MKL, BLIS and OpenBLAS on OpenMP
-keep a number for each thread: every caller lowers and puts back its own.
+OpenBLAS with its own threads has one number of threads for the process: the first caller lowers it
+and the last one restores it, in any threads. MKL, BLIS and OpenBLAS with OpenMP have one number for
+each thread: every caller lowers and restores that of its thread.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from ..errors import FactorMemoryError
 from ..machine.resources import address_space
 
 _VERBS = ("get_num_threads", "set_num_threads", "get_parallel")
-_OPENMP = 2  # what openblas_get_parallel answers
-_BUFFER = 64 << 20  # bytes of addresses for a thread: OpenBLAS takes 32 MiB of them as a rule
+_OPENMP = 2  # result of openblas_get_parallel
+_BUFFER = 64 << 20  # bytes of addresses required for a thread; OpenBLAS usually takes 32 MiB
 
 
 class BlasMemoryError(FactorMemoryError):
-    """No addresses are left for what BLAS keeps for a thread; it would ask for them for ever."""
+    """Too few addresses for a thread's BLAS buffer, which BLAS would request forever."""
 
 
 class SharedPool:
-    """A thread pool of the whole process, and who wants it to have one thread.
+    """A BLAS thread pool of the process, and the users that limit it to one thread.
 
-    threadpoolctl is not asked here: it lets only that thread lift a limit that set it.
+    threadpoolctl is not used here: with it, only the thread that set a limit can lift it.
 
     Parameters
     ----------
     count, choose : callable
-        Tell and choose the number of threads.
+        Return and set the number of threads.
     """
 
     def __init__(self, count: Callable[[], int], choose: Callable[[int], Any]) -> None:
         self.count, self.choose = count, choose
-        self._users: dict[object, int] = {}  # each with its thread
-        self._before: int | None = None  # the number to put back
-        # Garbage collection and signals may run one caller's end inside another one's beginning.
+        self._users: dict[object, int] = {}  # user: identifier of its thread
+        self._before: int | None = None  # number of threads to restore
+        # Garbage collection and signals may run `leave` for one user inside `enter` for another.
         self.lock = threading.RLock()
 
     def enter(self, user: object) -> None:
-        """Have one thread from now on.
+        """Limit the pool to one thread until `leave`.
 
         Raises
         ------
         BlasMemoryError
-            If addresses have a limit that leaves none for another buffer.
+            If a limit of the address space leaves too little for another buffer.
         """
         with self.lock:
             self._require_addresses()
@@ -64,13 +64,13 @@ class SharedPool:
                 self.choose(1)
 
     def leave(self, user: object) -> None:
-        """Put the number back if nobody else is inside; nothing happens if `user` has left."""
+        """Remove `user`, if present; the last one to leave restores the number of threads."""
         with self.lock:
             self._users.pop(user, None)
             self._restore()
 
     def after_fork(self) -> None:
-        """In a forked process: of all threads, only the calling one came along."""
+        """Remove the users of other threads in a forked process, which has the calling one only."""
         self.lock = threading.RLock()
         current_thread = threading.get_ident()
         self._users = {
@@ -80,23 +80,21 @@ class SharedPool:
 
     def _require_addresses(self) -> None:
         available, required = address_space(), (len(self._users) + 1) * _BUFFER
-        if (
-            available is not None and available < required
-        ):  # some may be there already, which nobody tells
+        if available is not None and available < required:  # existing buffers are not reported
             raise BlasMemoryError(required, available)
 
     def _restore(self) -> None:
         before = self._before
         if self._users or before is None:
             return
-        if self.count() == 1:  # else someone else has chosen a number since
+        if self.count() == 1:  # else another caller has set a number since
             self.choose(before)
         self._before = None
 
 
 def _openblas_pool(path: str) -> SharedPool | None:
-    """The pool of an OpenBLAS with threads of its own: of a library, or of what it is linked to."""
-    # keeping the GIL: whoever lets it go here waits for other threads, longer than for the answer
+    """Return the pool of an OpenBLAS with its own threads, in a library or its dependencies."""
+    # PyDLL keeps the GIL: to reacquire it after each call takes longer than the call itself
     library = ctypes.PyDLL(path)
     for prefix in ("scipy_", ""):
         for suffix in ("", "64_", "_64"):
@@ -108,10 +106,10 @@ def _openblas_pool(path: str) -> SharedPool | None:
 
 
 def _find() -> tuple[list[SharedPool], list[Any]]:
-    """Pools of the process, and libraries with a number for each thread.
+    """Return pools of the process, and libraries with a number of threads for each thread.
 
-    Only the BLAS that SciPy calls is limited where the system can tell which one that is. Windows
-    cannot, and FlexiBLAS hides it: then all that are loaded are.
+    Only the BLAS that SciPy calls is limited, if the system can identify it. Windows cannot, and
+    FlexiBLAS hides it: then all loaded BLAS libraries are limited.
     """
     with contextlib.suppress(OSError):
         scipy_pool = _openblas_pool(cython_blas.__file__)
@@ -131,9 +129,9 @@ _POOLS, _LIBRARIES = _find()
 
 
 class single_threaded_blas:  # noqa: N801 - a context manager, as those of contextlib are named
-    """Keep BLAS calls on the calling thread.
+    """Context in which BLAS calls stay on the calling thread.
 
-    Every thread that calls BLAS enters for itself, in any order, overlap and nesting.
+    Every thread that calls BLAS enters its own context; they overlap and nest in any order.
     """
 
     __slots__ = ("lowered", "user")
@@ -151,14 +149,14 @@ class single_threaded_blas:  # noqa: N801 - a context manager, as those of conte
                 if count is not None and count > 1:
                     self.lowered.append((library, count))
                     library.set_num_threads(1)
-        except BaseException:  # Ctrl-C before all was done
+        except BaseException:  # Ctrl-C before the end
             self._leave()
             raise
 
     def __exit__(self, *_: object) -> None:
         try:
             self._leave()
-        except BaseException:  # Ctrl-C before all was done
+        except BaseException:  # Ctrl-C before the end
             self._leave()
             raise
 
@@ -175,7 +173,7 @@ class single_threaded_blas:  # noqa: N801 - a context manager, as those of conte
 
 
 def _before_fork() -> None:
-    for pool in _POOLS:  # a lock that another thread holds would never open in the new process
+    for pool in _POOLS:  # a lock held by another thread would stay locked in the new process
         pool.lock.acquire()
 
 

@@ -1,7 +1,7 @@
-"""A named tuple of arrays by reference, in compiled code.
+"""Named tuples of arrays by reference, in compiled code.
 
-Numba passes a tuple by value: for one of dozens of arrays each call would copy hundreds of words,
-which is felt where fronts are small.
+Numba passes a tuple by value: with dozens of arrays, each call would copy hundreds of words, which
+is slow for small fronts.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ..compile.jit import inner, intrinsic
 
 
 class Reference(types.CPointer):
-    """Pointer to a named tuple, with its attributes; they are not changed while it lives."""
+    """Pointer to a named tuple, with its attributes, which do not change during its life."""
 
     def field(self, name: str) -> tuple[int, types.Type]:
-        """Place and type of an attribute."""
+        """Return the position and the type of an attribute."""
         place = self.dtype.fields.index(name)
         return place, self.dtype.types[place]
 
@@ -40,14 +40,14 @@ def _load(context, builder, kind, pointer, name):
     place, field_type = kind.field(name)
     address = cgutils.gep_inbounds(builder, pointer, 0, place)
     value = context.data_model_manager[field_type].load_from_data_pointer(builder, address)
-    return impl_ret_borrowed(context, builder, field_type, value)  # counted, where references are
+    return impl_ret_borrowed(context, builder, field_type, value)  # a counted reference
 
 
 @intrinsic
 def reference(typingctx, values):
-    """A pointer to a named tuple, for as long as the calling function runs.
+    """Return a pointer to a named tuple, valid until the calling function returns.
 
-    Arrays that it alone refers to live until a later `keep_alive` of it.
+    Arrays that only the tuple references live until a later `keep_alive` of the tuple.
     """
     signature = Reference(values)(values)
 
@@ -62,4 +62,4 @@ def reference(typingctx, values):
 
 @inner
 def keep_alive(values):
-    """Keep the arrays of tuples until here: a pointer to them does not."""
+    """Keep the arrays of tuples alive up to this call: a pointer to a tuple does not."""

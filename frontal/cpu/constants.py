@@ -1,6 +1,6 @@
-"""A `Method` in compiled code: a type of its own, so that each has machine code of its own.
+"""`Method` in compiled code: each method has its own type, and so its own machine code.
 
-It is a constant there and no argument: Numba takes long to tell the type of an object of ours.
+A method is a constant there, not an argument: Numba takes long to type an object of our classes.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ for _name in ("panels", "pivots", "one_triangle", "indefinite", "adjoint"):
 
 
 def by_method(**functions: Callable[..., Untyped]) -> Callable[..., Untyped]:
-    """A function for compiled code, which is another one for each method.
+    """Return a function for compiled code that calls a different function for each method.
 
     Parameters
     ----------
     **functions : compiled functions
-        By the method's name. The first argument of each is `Reference`, with an attribute
-        ``method``; no other method's code is compiled with it.
+        By the method's name. The first argument of each is a `Reference` with an attribute
+        ``method``; only the function of that method is compiled.
     """
 
     def chosen(work: Untyped, *args: Untyped) -> Untyped:

@@ -1,7 +1,7 @@
-"""Columns that find no sound pivot in their front: their names, their room and their assembly.
+"""Delayed columns, without a stable pivot in their front: names, storage and assembly.
 
-They go up to the parent, before whose own columns they come, with their rows and what has been
-subtracted from both. They lie in the panels of the child behind the columns that it eliminates.
+A delayed column moves to the parent, before the parent's own columns, with its row and the updates
+already subtracted from both. The child stores it in its panels, behind its eliminated columns.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ..compile.jit import inner, view
 from .assembly import add_column, received_columns, shape
 from .shared_state import NAMES_END, PANELS_END
 
-_LISTS = 3  # of LU: columns, rows, and the interchanges of these
+_LISTS = 3  # lists of a front of LU: columns, rows, and row interchanges
 
 
 @view
 def order_of(work, s):
-    """Names of the columns of front s, or their numbers in the front where it has no list."""
+    """Return the names of the columns of front s; without a list, their numbers in the front."""
     k, _ = shape(work, s)
     at = work.delays.listed[s]
     if at >= 0:
@@ -29,7 +29,7 @@ def order_of(work, s):
 
 @view
 def rows_of(work, s):
-    """Names of the rows of a front of LU that has a list."""
+    """Return the names of the rows of a front of LU that has a list."""
     k, _ = shape(work, s)
     at = work.delays.listed[s] + k
     return work.delays.names[at : at + k]
@@ -37,7 +37,7 @@ def rows_of(work, s):
 
 @view
 def interchanges_of(work, s):
-    """Where LU records the interchanges of the rows of front s."""
+    """Return the array in which LU records the row interchanges of front s."""
     k, _ = shape(work, s)
     at = work.delays.listed[s]
     if at >= 0:
@@ -48,7 +48,7 @@ def interchanges_of(work, s):
 
 @inner
 def _name(work, c, j, of_rows):
-    """Name of column (or row) j of front c, in its final order."""
+    """Return the name of column (or row) j of front c, in its final order."""
     at = work.delays.listed[c]
     if at < 0:
         first = work.plan.start[c]
@@ -59,7 +59,7 @@ def _name(work, c, j, of_rows):
 
 @inner
 def make_list(work, s):
-    """Room for the names of the columns of front s; returns whether there was enough."""
+    """Allocate the lists of names of front s; return whether they fit."""
     k, _ = shape(work, s)
     delays = work.delays
     if delays.listed[s] >= 0:
@@ -79,7 +79,7 @@ def make_list(work, s):
 
 @inner
 def receive(work, s):
-    """Take over what the children of front s delay; returns whether there was room for it."""
+    """Allocate panels and names for the columns that front s receives; return whether they fit."""
     plan, delays = work.plan, work.delays
     children = plan.children[plan.child_pointer[s] : plan.child_pointer[s + 1]]
     count = np.int64(0)
@@ -109,7 +109,7 @@ def receive(work, s):
 
 @inner
 def add_delayed(work, s):
-    """Add the columns that front s takes over, and for LU the rows, to its panels."""
+    """Add the columns that front s receives, and for LU the rows, to its panels."""
     plan, delays = work.plan, work.delays
     at = np.int64(0)
     for p in range(plan.child_pointer[s], plan.child_pointer[s + 1]):
@@ -138,7 +138,7 @@ def _add_delayed_column(work, s, c, first, j, at):
 
 @inner
 def _add_delayed_row(work, s, c, j, row):
-    """Row j of child c, right of its pivot columns, to a row of front s."""
+    """Add row j of child c, right of its pivot columns, to a row of front s."""
     plan, panels = work.plan, work.panels
     k, m = shape(work, s)
     kc, mc = shape(work, c)

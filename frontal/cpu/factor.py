@@ -1,4 +1,4 @@
-"""A factor on the CPU: panels in one array, the matrix that they are of, solutions with both."""
+"""A factor on the CPU: its panels in one array, its matrix, and solutions with both."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ _often = CallCounter()
 
 
 class FactorBuilder(Protocol):
-    """What makes factors at once, and has the `first` of them that solved describe the others.
+    """Fast factorizer of one pattern, whose `first` solver describes those of later factors.
 
-    Of its factors some are to be `hopeful`.
+    `backoff` selects the factors whose solvers are `hopeful`.
     """
 
     first: SmallSolver | None
     backoff: Backoff
 
     def is_for(self, symbolic: Symbolic, matching: Matching | None) -> bool:
-        """Whether it is of a pattern that was analyzed so."""
+        """Return whether the factors have this symbolic phase and matching."""
         ...
 
     def __call__(self, matrix: Canonical, storage: np.ndarray | None) -> Any:
-        """The factor of a matrix of the pattern; None if there is anything to be said of it."""
+        """Return the factor; None if it needs a warning, a fallback or delayed pivots."""
         ...
 
 
@@ -51,7 +51,7 @@ class CpuFactor:
     """See `protocol.NumericFactor`."""
 
     backend, asynchronous = "cpu", False
-    unstable_pivots = np.empty(0, np.int32)  # columns went where they have pivots
+    unstable_pivots = np.empty(0, np.int32)  # none: such columns were delayed
 
     def __init__(
         self, matrix: Canonical, host: HostFactor, scaling: Scaling | None, place: FactorPlan
@@ -64,9 +64,9 @@ class CpuFactor:
         self.known: Health | None = None
         self._systems: dict[tuple[str, np.dtype], LinearSystem] = {}
         self._small_solvers: dict[str, SmallSolver | None] = {}
-        self.maker: FactorBuilder | None = None  # if it was made so, and of what solves at once
+        self.maker: FactorBuilder | None = None  # if the fast path made this factor
         self.table: np.ndarray | None = None
-        # what the factors were computed in, kept by those who factorize again and again
+        # memory of the factorization, stored for reuse by refactorizations
         self.storage: np.ndarray | None = None
         self.arena: np.ndarray | None = None
 
@@ -80,7 +80,7 @@ class CpuFactor:
         return self.panels.nbytes
 
     def health(self) -> Health:
-        """See `NumericFactor`; values were looked at on the host."""
+        """See `NumericFactor`; the values were checked on the host before."""
         if self.known is None:
             args = self.matrix, self.symbolic, self.scaling, self.subdiagonal()
             self.known = Health(least(relative_pivots(self.diagonal(), *args)))
@@ -123,7 +123,7 @@ class CpuFactor:
         return CpuFactor(self.matrix, host, self.scaling, place)
 
     def free(self) -> None:
-        """See `NumericFactor`: whoever holds the arrays lets them go."""
+        """See `NumericFactor`: Python frees the arrays with their last reference."""
 
     def profile(self) -> Any:
         """See `NumericFactor`."""
@@ -132,7 +132,7 @@ class CpuFactor:
     # --- vectors -----------------------------------------------------------------------------
 
     def block(self, b: Any) -> None:
-        """See `NumericFactor`: what is on the host is prepared by the caller."""
+        """See `NumericFactor`: the caller prepares arrays of the host."""
 
     def empty(self, k: int, dtype: np.dtype) -> np.ndarray:
         """See `NumericFactor`."""
@@ -147,7 +147,7 @@ class CpuFactor:
         return X
 
     def system(self, trans: str, dtype: np.dtype) -> LinearSystem:
-        """See `NumericFactor`; made once."""
+        """See `NumericFactor`; the system is cached."""
         trans = self._reduced_trans(trans)
         system = self._systems.get((trans, dtype))
         if system is None:
@@ -200,25 +200,25 @@ class CpuFactor:
         if dtype != self.matrix_dtype or not 0 < self.symbolic.n <= MAX_SMALL_UNKNOWNS:
             return None
         indptr, indices, data, flipped, *others = matrix_of(self, trans, dtype)
-        if not flipped:  # the same sums of the same terms, that wait for no memory
+        if not flipped:  # by rows: the same sums, without waiting for memory
             indptr, indices, place = self.symbolic.by_rows
             data = data[place]
         matrix = indptr, indices, data, True, *others
         return SmallSolver.from_substitution(self._substitution(trans), matrix)
 
     def _reduced_trans(self, trans: str) -> str:
-        """``"N"`` where op(A) is A, to the factor too."""
+        """Return ``"N"`` if op(A) is A, for the factor too; else `trans`."""
         return "N" if trans != "N" and self._is_same_matrix(trans) else trans
 
     def _is_same_matrix(self, trans: str) -> bool:
-        """Whether op(A) is A, to the factor too."""
+        """Return whether op(A) is A, for the factor too."""
         method, complex_ = self.symbolic.method, self.panels.dtype.kind == "c"
         if not (method.one_triangle and self.matrix.hermitian):
             return False
         return not complex_ or (method.adjoint and trans == "H")
 
     def _substitution(self, trans: str) -> Substitution:
-        """Solutions by the factors alone, of the matrix as it is."""
+        """Return the solver by the factors for the unscaled matrix, without refinement."""
         symbolic, scaling = self.symbolic, self.scaling
         if scaling is None:
             rows, columns = ScaledPermutation(symbolic.row_perm), ScaledPermutation(symbolic.perm)
@@ -252,7 +252,7 @@ class CpuFactor:
         return partial(maker, storage=self.storage)
 
     def begin(self, values: Untyped, scaling: ScalingRequest | None) -> None:
-        """See `NumericFactor`: no values are there."""
+        """See `NumericFactor`: no values are on a device."""
 
     def device_values(self, A: Any, order: ValueMap) -> None:
-        """See `NumericFactor`: nothing is there."""
+        """See `NumericFactor`: no values are on a device."""

@@ -1,7 +1,7 @@
 """The numeric factorization: every front assembled and factorized, children before parents.
 
 The leader walks the assembly tree: subtrees first, as tiles of one phase, then the fronts above
-in order, large ones as phases of tiles. Tiles depend on sizes alone, and so does each bit.
+in order, large ones as phases of tiles. Tiles, and thus all bits, depend on front sizes only.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ from .shared_state import (
 _NO_STEP = np.int64(0)
 _LOOSE, _FIRM = _ALONE, _TOGETHER = np.array([False, True])
 _TILE = np.int64(256)  # rows and columns of a tile of a large front
-_MIN_TILED_ORDER = 640  # fronts of this order and above are tiled
-_REPLACED = 0.75  # the power of eps below which, for their columns, pivots are replaced at last
+_MIN_TILED_ORDER = 640  # smallest k + m of a front that is tiled
+_REPLACED = 0.75  # pivots below eps to this power, relative to their column, are replaced
 
 _run_tile = by_method(
     cholesky=cholesky.run_tile, lu=lu.run_tile, ldlt=ldl.run_tile, ldlh=ldl.run_tile
@@ -76,7 +76,7 @@ def _small_only_by_cholesky(work, s, rank):
     return np.int64(0)
 
 
-# of each method no more is compiled than it needs
+# Each method compiles only the functions that it needs.
 _receive = by_method(cholesky=_delays_nothing, lu=receive, ldlt=receive, ldlh=receive)
 _add_delayed = by_method(
     cholesky=_delays_nothing, lu=add_delayed, ldlt=add_delayed, ldlh=add_delayed
@@ -94,21 +94,21 @@ _factor_small = by_method(
 
 @inner
 def _tile_size(work, s):
-    """Rows and columns of a tile of front s: all of a small one."""
+    """Return the rows and columns of a tile of front s; a small front is one tile."""
     k, m = shape(work, s)
     return _TILE if k + m >= _MIN_TILED_ORDER else k + m
 
 
 @inner
 def _tiles(work, order, size):
-    """Tiles of a square block: the lower triangle, or all."""
+    """Return the number of tiles of a square block, or of its lower triangle."""
     tiles = (order + size - 1) // size
     return tiles * (tiles + 1) // 2 if work.method.one_triangle else tiles * tiles
 
 
 @inner
 def _run_phase(work, kind, s, step, tiles, size, rank, shared):
-    """All tiles of a phase, with the team's help if `shared`; returns the least of `_run_tile`."""
+    """Run all tiles of a phase, with the team if `shared`; return the least of `_run_tile`."""
     good = NO_UNSTABLE_PIVOT
     if not shared or tiles <= 1:
         for tile in range(tiles):
@@ -145,8 +145,8 @@ def _assemble_front(work, s, rank, shared):
 def _eliminate(work, s, rank, shared, info, width):
     """Factor the pivot columns of front s, L21 included, by blocks of `width` columns.
 
-    Return False if a pivot of Cholesky is not positive (info[0] is its column, from 1), or if one
-    of LU is null or too small for its column.
+    Return False if a pivot of Cholesky is not positive (info[0] is its column, from 1), or if a
+    pivot of LU is null or too small for its column.
     """
     k, m = shape(work, s)
     size = _tile_size(work, s)
@@ -164,13 +164,13 @@ def _eliminate(work, s, rank, shared, info, width):
 
 @inner
 def _eliminate_cholesky(work, s, rank, shared, info):
-    """All pivot columns of front s; returns whether their pivots are positive."""
+    """Eliminate all pivot columns of front s; return whether their pivots are positive."""
     return _eliminate(work, s, rank, shared, info, cholesky.BLOCK)
 
 
 @inner
 def _eliminate_lu(work, s, rank, shared, info):
-    """The pivot columns of front s that have sound pivots; returns whether there was room."""
+    """Eliminate columns of front s with stable pivots; return False if `make_list` fails."""
     k, m = shape(work, s)
     done = k
     if k + m <= lu_threshold.MAX_THRESHOLD_ROWS:
@@ -194,20 +194,20 @@ def _eliminate_lu(work, s, rank, shared, info):
 
 @inner
 def _must_finish(work, s):
-    """Whether front s cannot delay columns."""
+    """Return whether front s cannot delay columns."""
     return work.plan.parent[s] < 0 or not work.delays.allowed
 
 
 @inner
 def _replacement(work, s):
-    """What pivots of front s that cannot be delayed must have of their columns."""
+    """Return the least pivot of front s that is not replaced, relative to its column."""
     root = work.plan.parent[s] < 0
     return 0 * work.routines.reals[3] if root else work.routines.reals[3] ** _REPLACED
 
 
 @inner
 def _eliminate_ldl(work, s, rank, shared, info):
-    """The pivot columns of front s that have sound pivots; always True."""
+    """Eliminate the columns of front s that have stable pivots; return True."""
     k, m = shape(work, s)
     if work.delays.listed[s] < 0:
         order = order_of(work, s)
@@ -230,7 +230,7 @@ def _eliminate_ldl(work, s, rank, shared, info):
 
 @inner
 def _move_delayed_last(work, s):
-    """Move delayed columns behind the columns of front s, after which they may become pivots."""
+    """Move received columns to the end of front s: they may have pivots after the others."""
     k, _ = shape(work, s)
     behind = received_columns(work, s)
     count = min(behind, k - behind)
@@ -240,7 +240,7 @@ def _move_delayed_last(work, s):
 
 @inner
 def _eliminate_blocks(work, s, rank, shared):
-    """LDL^H of front s in blocks; returns how many columns were eliminated, the others follow."""
+    """Compute LDL^H of front s in blocks; return the number of eliminated columns, which lead."""
     k, m = shape(work, s)
     size = _tile_size(work, s)
     done, end = np.int64(0), k
@@ -277,8 +277,8 @@ _eliminate_front = by_method(
 def _factor_front(work, s, rank, shared, info):
     """Assemble and factor front s.
 
-    Returns False if a pivot of Cholesky is not positive, whose column in the front, from 1, is then
-    in info[0], and for other methods if there is no room for columns that children delay.
+    Return False if a pivot of Cholesky is not positive; info[0] is then its column in the front,
+    from 1. For other methods, return False if the delayed columns of children do not fit.
     """
     if not _receive(work, s):
         return False
@@ -302,7 +302,7 @@ def _factor_front(work, s, rank, shared, info):
 
 @inner
 def _report(work, s, info):
-    """Record the column of A that failed, from 1; the first one of all threads counts."""
+    """Record the failed column of A, from 1, or `CRAMPED`; keep the least of all threads."""
     column = np.int64(CRAMPED if work.method.pivots else info[0] + work.plan.start[s])
     fetch_min(work.state, FAILURE, column)
 
@@ -317,7 +317,7 @@ def work_on_fronts(work, low, root, top, leader, rank, info):
         tile = claim(state)
         if tile < 0:
             if leader:
-                break  # the other threads have the rest
+                break  # other threads work on the remaining tiles
             yield_thread(work.routines)
             continue
         if state[KIND] == SUBTREES:
@@ -384,7 +384,7 @@ def run(
     rank: int,
     info: np.ndarray,
 ) -> None:
-    """One thread's part of a factorization; the leader's is all that nobody else takes.
+    """Run one thread's part of a factorization; the leader runs all tiles that no helper claims.
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ def run(
     leader : bool
         Exactly one thread leads. Helpers may join at any time, and end with the leader.
     rank : int
-        Of this thread; 0 leads.
+        Number of this thread; the leader has 0.
     info : (1,) int32 array
     """
     _RUN[work.method](work[1:], low, root, top, leader, rank, info)

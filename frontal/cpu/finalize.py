@@ -1,4 +1,4 @@
-"""What a numeric phase leaves, in the form of a plan: as it was, or amended where columns moved."""
+"""The result of a factorization in the form of a plan, which is amended if columns moved."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .shared_state import PERTURBED
 
 
 class FactorPlan(NamedTuple):
-    """The plan that a factor is of.
+    """The plan of a factor.
 
     Attributes
     ----------
     symbolic : Symbolic
     panel : (f + 1,) int64 array
-        Where the panels of each front begin.
+        Offset of the panels of each front.
     device : str
     """
 
@@ -31,14 +31,14 @@ class FactorPlan(NamedTuple):
 
 
 def finalize(place: FactorPlan, work: HostWorkspace) -> tuple[FactorPlan, HostFactor]:
-    """The factor, and the plan that it is of.
+    """Return the plan of a factor, and the factor.
 
     Parameters
     ----------
     place : FactorPlan
         The plan of the factorization.
     work : HostWorkspace
-        What it has left.
+        The workspace after the factorization.
     """
     symbolic, delays = place.symbolic, work.delays
     plan, method, n = symbolic.plan, symbolic.method, symbolic.n
@@ -59,7 +59,7 @@ def finalize(place: FactorPlan, work: HostWorkspace) -> tuple[FactorPlan, HostFa
 
 @brief
 def _as_planned(start, eliminated, listed):
-    """Whether each front has eliminated its own columns, in their order."""
+    """Return whether each front has eliminated its own columns, in their order."""
     good = True
     for s in range(listed.size):
         good &= eliminated[s] == start[s + 1] - start[s] and listed[s] < 0
@@ -69,7 +69,7 @@ def _as_planned(start, eliminated, listed):
 def _finalize_moved(
     place: FactorPlan, work: HostWorkspace, replaced: int
 ) -> tuple[FactorPlan, HostFactor]:
-    """See `finalize`, where columns are not in the fronts of the plan or not in their order."""
+    """Run `finalize` if columns are not in the fronts of the plan or not in their order."""
     symbolic = place.symbolic
     plan, method, n = symbolic.plan, symbolic.method, symbolic.n
     columns, rows, interchanges = np.empty((3, n), np.int32)
@@ -96,11 +96,11 @@ def _finalize_moved(
 
 @inner
 def _as_interchanges(order, at, place):
-    """Turn an order of 0..k-1 into the exchanges, one after the other, that make it, in place."""
+    """Replace an order of 0..k-1 by the sequence of exchanges that produces it, in place."""
     for j in range(order.size):
         at[j] = place[j] = j
     for j in range(order.size):
-        p = place[order[j]]  # where it is by now
+        p = place[order[j]]  # its current position
         occupant = at[j]
         at[p], place[occupant] = occupant, p
         order[j] = p
@@ -116,7 +116,7 @@ def _widest(plan, received):
 
 @jit
 def finalize_in_place(plan, delays, offset, panels, pivots, coupling, null):
-    """Exchanges in place of the orders of LDL^H, and its couplings and null pivots."""
+    """Replace the orders of LDL^H by exchanges; write its subdiagonal and its null pivots."""
     at, place = np.empty((2, _widest(plan, delays.received)), np.int32)
     for s in range(plan.parent.size):
         first, last = plan.start[s], plan.start[s + 1]
@@ -140,7 +140,7 @@ def _is_identity(order):
 
 @inner
 def _unmark(order, null):
-    """Take the marks of null pivots off."""
+    """Remove the marks of null pivots from `order`, and set their entries of `null`."""
     for j in range(order.size):
         if order[j] < 0:
             order[j], null[j] = ~order[j], True
@@ -148,7 +148,7 @@ def _unmark(order, null):
 
 @jit
 def _record_elimination(plan, delays, pivots, one_triangle, outcome, interchanges, null):
-    """Fill an `Elimination`, the interchanges inside fronts, and which pivots are null."""
+    """Fill an `Elimination`, the interchanges inside fronts, and the flags of null pivots."""
     at, place = np.empty((2, _widest(plan, delays.received)), np.int32)
     stamp, number = np.full(interchanges.size, -1, np.int32), np.empty(interchanges.size, np.int32)
     first = 0
@@ -188,7 +188,7 @@ def _record_elimination(plan, delays, pivots, one_triangle, outcome, interchange
 
 @allocating
 def _arrange_rows(s, columns, rows, order, stamp, number):
-    """Rows of a front beside the columns of their names where these are there, and their order."""
+    """Move rows of a front to columns of the same name, if present; write their order."""
     k = rows.size
     original = rows.copy()
     for j in range(k):
@@ -211,7 +211,7 @@ def _arrange_rows(s, columns, rows, order, stamp, number):
 
 @jit
 def _pack(plan, one_triangle, old, outcome, new, offset, out, coupling):
-    """Copy what fronts eliminated from the panels of one plan to those of another."""
+    """Copy eliminated columns and rows from the panels of one plan to those of another."""
     panel, panels, columns = old
     to, place = np.empty((2, new.column.size), np.int64)
     for s in range(plan.parent.size):
@@ -246,7 +246,7 @@ def _pack(plan, one_triangle, old, outcome, new, offset, out, coupling):
 
 @inner
 def _places(place, late, updates, position, to):
-    """Places in a front of rows that come late and of the update rows."""
+    """Write the positions in a front of its late rows and of its update rows."""
     for i in range(late.size):
         to[i] = place[position[late[i]]]
     for i in range(updates.size):

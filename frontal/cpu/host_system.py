@@ -21,13 +21,13 @@ from .probes import HostProbes
 from .residual import as_rows, measured, weights
 from .substitution import Substitution
 
-# of more arguments than are written out
+# typed without its arguments, which are too many to write out
 _measure: Callable[..., tuple[float, bool]] = measured
 _REAL = {"f": np.float32, "d": np.float64, "F": np.float32, "D": np.float64}
 
 
 class HostSweeps(Protocol):
-    """What a factor on the host or on a device does for vectors on the host."""
+    """Factor on the host or on a device that solves for vectors on the host."""
 
     symbolic: Symbolic
 
@@ -52,9 +52,9 @@ class HostSweeps(Protocol):
 
 
 def direct(factor: HostSweeps, B: np.ndarray, trans: str, *, scaled: bool = True) -> np.ndarray:
-    """One solution by the factors, no refinement; B is (n, k).
+    """Return X for op(A) X = B by the factors, without refinement; B is (n, k).
 
-    Unless `scaled`, that of the matrix as it was scaled.
+    Unless `scaled`, A is the scaled matrix that was factorized.
     """
     if trans == "H":
         return direct(factor, B.conj(), "T", scaled=scaled).conj()
@@ -69,7 +69,7 @@ def direct(factor: HostSweeps, B: np.ndarray, trans: str, *, scaled: bool = True
         if trans == "T":
             rhs_factors, solution_factors = solution_factors, rhs_factors
         B = B * rhs_factors[:, None]
-    # the layout that the sweeps want, in the scalar type of the factor
+    # row-major in the scalar type of the factor, for the sweeps
     y = np.ascontiguousarray(B[rows], factor.dtype)
     factor.sweep(y, trans == "T")
     X = np.empty(B.shape, dtype)
@@ -81,7 +81,7 @@ def direct(factor: HostSweeps, B: np.ndarray, trans: str, *, scaled: bool = True
 
 @dataclass(eq=False)
 class HostSystem:
-    """A `System` of arrays on the host.
+    """A `LinearSystem` of arrays on the host.
 
     Attributes
     ----------
@@ -89,13 +89,15 @@ class HostSystem:
         op(A), the matrix, its transpose or its adjoint, by columns; by rows if `flipped`.
     flipped : bool
     norm : float
-        Its infinity norm.
+        Infinity norm of op(A).
     solver : callable
-        X for a given (n, k) right-hand side, by the factors.
+        Returns X for an (n, k) right-hand side, by the factors.
     by_component : bool
-        As of `BackwardErrors`.
+        See `BackwardErrors`.
     limits : (9,) float64 array
         See `backward_error.limits_of`.
+    most : int
+        See `LinearSystem`.
     """
 
     indptr: np.ndarray
@@ -116,14 +118,14 @@ class HostSystem:
         solver: Callable[[np.ndarray], np.ndarray],
         factor: np.dtype | None = None,
     ) -> HostSystem:
-        """Return that of a matrix in CSC or CSR; none of its solutions are `BackwardErrors.fine`.
+        """Return the system of a CSC or CSR matrix; no solution of it is `BackwardErrors.fine`.
 
-        `factor` is the scalar type of the factors that solve, by default that of the matrix.
+        `factor` is the scalar type of the factors, by default that of the matrix.
         """
         indptr = A.indptr.astype(np.int64, copy=False)
-        indices = A.indices.astype(np.int32, copy=False)  # SciPy makes both of one type
+        indices = A.indices.astype(np.int32, copy=False)  # SciPy gives both one type
         limits = limits_of(A.dtype if factor is None else factor, A.dtype).copy()
-        limits[4] = np.inf  # the least size that is harmless
+        limits[4] = np.inf  # the smallest harmless size
         return cls(indptr, indices, A.data, A.format == "csr", norm, solver, True, limits)
 
     @cached_property
@@ -143,21 +145,21 @@ class HostSystem:
         return eps_of(self.data.dtype)
 
     def solve(self, B: np.ndarray) -> np.ndarray:
-        """See `System`."""
+        """See `LinearSystem`."""
         return self.solver(B)
 
     def empty(self, n: int, k: int) -> np.ndarray:
-        """See `System`."""
+        """See `LinearSystem`."""
         return np.empty((n, k), self.data.dtype, order="F")
 
     def residual(self, X: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """B - A X."""
+        """Return B - op(A) X."""
         return B - self.A @ X
 
     def solved(
         self, B: np.ndarray, probing: bool = False
     ) -> tuple[np.ndarray, np.ndarray, BackwardErrors]:
-        """See `System`; what is estimated has steps of its own."""
+        """See `LinearSystem`; `probing` has no effect, as estimates are made separately."""
         if not isinstance(self.solver, Substitution):
             X = self.solve(B)
             return X, *self.measure(X, B)
@@ -166,7 +168,7 @@ class HostSystem:
         return X, R, self._errors(sizes, summary)
 
     def measure(self, X: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, BackwardErrors]:
-        """See `System`."""
+        """See `LinearSystem`."""
         x, b = as_rows(X), as_rows(B)
         R, sizes = np.empty_like(x), np.empty((5, x.shape[0]), _REAL[x.dtype.char])
         summary = _measure(*self.bound, x, b, R, sizes)
@@ -174,7 +176,7 @@ class HostSystem:
 
     @cached_property
     def bound(self) -> tuple[object, ...]:
-        """What `measure` is told of the system."""
+        """Arguments of `residual.measure` that describe the system."""
         matrix = self.indptr, self.indices, self.data, self.flipped
         return *matrix, self.by_component, self.norm, self.limits
 
@@ -187,12 +189,12 @@ class HostSystem:
         return errors
 
     def corrected(self, X: np.ndarray, R: np.ndarray) -> np.ndarray:
-        """See `System`."""
+        """See `LinearSystem`."""
         with np.errstate(all="ignore"):
             return X + self.solve(R)
 
     def chosen(self, better: np.ndarray, trial: np.ndarray, X: np.ndarray) -> np.ndarray:
-        """See `System`."""
+        """See `LinearSystem`."""
         return np.where(better, trial, X)
 
     def estimated(
@@ -204,7 +206,7 @@ class HostSystem:
         small: float,
         limit: float,
     ) -> float | None:
-        """See `System`: each column costs as much as another, and nothing waits."""
+        """See `LinearSystem`; None: all columns cost the same, and no device is waited for."""
         return None
 
     @cached_property
@@ -212,7 +214,7 @@ class HostSystem:
         return row_sums(self.indptr, self.indices, self.data, self.flipped)
 
     def certified(self) -> float:
-        """See `System`."""
+        """See `LinearSystem`."""
         sums, dtype = self._row_sums, self.data.dtype
         with np.errstate(all="ignore"):
             z = self.solve(sums.astype(dtype).reshape(-1, 1))[:, 0]
@@ -220,17 +222,17 @@ class HostSystem:
         return certificate(*matrix, sums, np.ascontiguousarray(z, dtype))
 
     def bounded(self, enough: float) -> float | None:
-        """See `System`: each column costs as much as another, and nothing waits."""
+        """See `LinearSystem`; None: all columns cost the same, and no device is waited for."""
         return None
 
     def row_probes(self) -> HostProbes | None:
-        """See `System`."""
+        """See `LinearSystem`."""
         return HostProbes(self._row_sums, np.complex128 if self.data.dtype.kind == "c" else float)
 
     def probes(
         self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float
     ) -> HostProbes | None:
-        """See `System`."""
+        """See `LinearSystem`."""
         row_weights = self.weights(X, B, solution, error)
         if row_weights is None:
             return None
@@ -239,7 +241,7 @@ class HostSystem:
     def weights(
         self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float
     ) -> np.ndarray | None:
-        """See `System`."""
+        """See `LinearSystem`."""
         if not ((solution > 0) & np.isfinite(solution)).any():
             return None
         row_weights = np.empty(X.shape[0])
@@ -248,7 +250,7 @@ class HostSystem:
         return row_weights
 
     def ratios(self, weights: np.ndarray, denominators: np.ndarray | None) -> tuple[float, float]:
-        """See `System`."""
+        """See `LinearSystem`."""
         with np.errstate(all="ignore"):
             ratio = weights / (self._row_sums if denominators is None else denominators)
         return float(ratio.min()), float(ratio.max())
@@ -260,9 +262,9 @@ def host_system(
     dtype: np.dtype,
     solver: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> HostSystem:
-    """op(A) X = B for vectors of a scalar type on the host, wherever the factor is.
+    """Return op(A) X = B for host vectors of a scalar type; the factor may be on a device.
 
-    Its sweeps solve, unless a `solver` does.
+    The sweeps of the factor solve the system, unless `solver` is given.
     """
     indptr, indices, data, flipped, scaled, norm, limits = matrix_of(factor, trans, dtype)
     solver = solver or (lambda B: direct(factor, B, trans))
@@ -270,10 +272,10 @@ def host_system(
 
 
 def matrix_of(factor: HostSweeps, trans: str, dtype: np.dtype) -> tuple[Any, ...]:
-    """op(A) in a scalar type, as `residual.measure` takes it: its arrays, its norm and limits."""
+    """Return op(A) in a scalar type as arguments of `residual.measure`: arrays, norm, limits."""
     matrix, complex_ = factor.matrix, dtype.kind == "c"
     data = matrix.data if matrix.dtype == dtype else matrix.data.astype(dtype)
-    # sums over rows wait for no memory: they are taken where the rows of A are its columns
+    # sums over rows do not wait for memory: they are used if the rows of op(A) are columns of A
     flipped = trans != "N" or (matrix.hermitian and not complex_)
     return (
         *(matrix.indptr, matrix.indices, data.conj() if trans == "H" and complex_ else data),

@@ -1,8 +1,8 @@
-"""Where the numbers of a factorization lie: panels in a row, contribution blocks by lifetime.
+"""Memory layout of a factorization: consecutive panels, contribution blocks placed by lifetime.
 
-The panel of a front is the (k + m) by k column-major [L11; L21] at ``panel[s]``; LU keeps a second
+The panel of front s is the (k + m) by k column-major [L11; L21] at ``panel[s]``; LU stores a second
 one, the m by k transpose of U12, behind it. The m by m contribution block lives from its front's
-elimination to its parent's assembly, in the arena of a thread or in the one that all share.
+elimination to its parent's assembly, in the arena of a thread or in the shared one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SUBTREES_PER_THREAD = 8
 
 @dataclass(frozen=True)
 class HostLayout:
-    """Places of panels and contribution blocks for a method and a number of threads.
+    """Offsets of panels and contribution blocks for a method and a number of threads.
 
     Attributes
     ----------
@@ -36,9 +36,9 @@ class HostLayout:
     block : (f,) int64 array
         Offset of each contribution block in its arena.
     local : (f,) bool array
-        Whether that is the arena of a thread.
+        Whether the block is in the arena of a thread.
     shared, per_thread : int
-        Entries of the shared arena, and of a thread's.
+        Entries of the shared arena, and of each thread's.
     """
 
     panel: np.ndarray
@@ -52,9 +52,9 @@ class HostLayout:
 
     @classmethod
     def for_plan(cls, plan: Plan, method: Method, threads: int) -> HostLayout:
-        """Cut the tree for `threads` and place every panel and contribution block.
+        """Cut the tree for `threads` and lay out all panels and contribution blocks.
 
-        One thread needs no cut: the whole tree is one sequence in postorder, which takes least
+        One thread needs no cut: the whole tree is one sequence in postorder, which takes the least
         memory.
         """
         if threads == 1:
@@ -71,7 +71,7 @@ class HostLayout:
 def footprint(
     symbolic: Symbolic, dtype: np.dtype, values: np.dtype, threads: int
 ) -> dict[str, int]:
-    """Bytes of a factor and of its computation, by what they are for.
+    """Return the bytes of a factor and of its computation, by purpose.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def footprint(
     Returns
     -------
     dict
-        ``"factor"`` with the matrix and vectors, ``"contribution"`` with what else goes after the
-        factorization, ``"index"``, and ``"total"``, their sum.
+        ``"factor"`` with the matrix and vectors; ``"contribution"`` with everything else that is
+        freed after the factorization; ``"index"``; ``"total"``, their sum.
     """
     plan, method, n = symbolic.plan, symbolic.method, symbolic.n
     layout, nnz, item = (
@@ -91,8 +91,8 @@ def footprint(
         dtype.itemsize,
     )
     vectors = n * (item + 4 * method.pivots + 16 * method.scaling)  # diagonal, rows, scales
-    changed = nnz * item * (method.scaling or dtype != values)  # values as they are factorized
-    lists = 20 * plan.parent.size * method.pivots  # of columns that go to other fronts
+    changed = nnz * item * (method.scaling or dtype != values)  # scaled or converted values
+    lists = 20 * plan.parent.size * method.pivots  # of delayed columns
     blocks = layout.shared + threads * layout.per_thread
     cut = layout.low, layout.root, layout.top
     places = layout.panel, layout.panel, layout.block, layout.local, *cut
@@ -106,7 +106,7 @@ def footprint(
 
 
 def refuse_beyond(required: int, memory: Memory) -> None:
-    """Raise if so many bytes are more than a limit.
+    """Raise if `required` bytes exceed the limit of `memory`.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def refuse_beyond(required: int, memory: Memory) -> None:
 
 @inner
 def _allocate(start, size, count, need):
-    """First fit in a sorted list of free intervals; the last one is endless."""
+    """Allocate the first fit in sorted free intervals, of which the last is endless."""
     i = 0
     while i < count and size[i] < need:
         i += 1
@@ -131,7 +131,7 @@ def _allocate(start, size, count, need):
 
 @inner
 def _release(start, size, count, where, length):
-    """Give an interval back, merged with its neighbours; return the number of intervals."""
+    """Free an interval, merged with its neighbours; return the number of intervals."""
     i = count
     while i > 0 and start[i - 1] > where:
         start[i], size[i] = start[i - 1], size[i - 1]
@@ -149,11 +149,15 @@ def _release(start, size, count, where, length):
 
 @inner
 def _visit(plan, s, block, local, start, size, count):
-    """Place the block of front s, then free those of its children that are in the same arena."""
+    """Allocate the block of front s, then free those of its children in the same arena.
+
+    Return the number of free intervals, and the end of the used entries before the children's
+    blocks were freed.
+    """
     m = plan.pointer[s + 1] - plan.pointer[s]
     if m > 0:
         block[s] = _allocate(start, size, count, m * m)
-    used = start[count - 1]  # everything below the endless interval
+    used = start[count - 1]  # the start of the endless interval
     for p in range(plan.child_pointer[s], plan.child_pointer[s + 1]):
         c = plan.children[p]
         mc = plan.pointer[c + 1] - plan.pointer[c]
@@ -164,10 +168,11 @@ def _visit(plan, s, block, local, start, size, count):
 
 @jit
 def lay_out_blocks(plan, low, root, top):
-    """Places of the contribution blocks: first fit, by lifetime.
+    """Return the offsets of the contribution blocks: first fit, by lifetime.
 
     The fronts inside a subtree use the arena of the thread that works on it; the roots of
-    subtrees and the fronts above them share one. A block lives until its parent is factorized.
+    subtrees and the fronts above them use the shared one. A block lives until its parent is
+    factorized.
 
     Parameters
     ----------
@@ -180,7 +185,7 @@ def lay_out_blocks(plan, low, root, top):
     block : (f,) int64 array
         Offset of each block in its arena.
     local : (f,) bool array
-        Whether that is a thread's own arena.
+        Whether the block is in a thread's arena.
     shared, per_thread : int
         Sizes of the shared arena and of a thread's, in entries.
     """

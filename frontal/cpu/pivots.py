@@ -1,4 +1,4 @@
-"""The rule for pivots of LU and LDL^H: what they are measured by, and against."""
+"""Sizes and bounds of pivots of LU and LDL^H."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ MAX_MULTIPLIER = float(_MAX_MULTIPLIER)
 
 @inner
 def size_of(x):
-    """|re| + |im|, as LAPACK chooses pivots."""
+    """Return |re| + |im|, the size by which LAPACK chooses pivots."""
     return abs(x.real) + abs(x.imag)
 
 
 @inner
 def null_bound(routines):
-    """Columns of the scaled matrix that have become smaller than this are null."""
+    """Return the size up to which a column of the scaled matrix is null."""
     return NULL * routines.reals[3]

@@ -1,4 +1,4 @@
-"""Vectors of estimated norms, on the host."""
+"""Vectors of norm estimates on the host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..numeric.linear_system import Gains
 from .residual import as_rows
 
 _1, _GOLDEN, _STREAM_STEP = (np.uint64(i) for i in (1, 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03))
-FORMED = 4  # orders up to which all columns are formed
+FORMED = 4  # largest order for which all columns are formed
 
 
 class HostProbes:
@@ -20,7 +20,7 @@ class HostProbes:
     ----------
     weights : (n,) float64 array
     dtype : data type
-        Of the vectors to begin with.
+        Scalar type of the first block of vectors.
     """
 
     width = 2
@@ -30,7 +30,7 @@ class HostProbes:
         self.complete = self.n <= FORMED
 
     def first(self) -> np.ndarray:
-        """See `Probes`; all columns if they are few."""
+        """See `Probes`; the unit matrix up to order `FORMED`."""
         if self.complete:
             return np.eye(self.n, dtype=self._dtype, order="F")
         X = np.empty((2, self.n), self._dtype)
@@ -62,9 +62,9 @@ class HostProbes:
 
 @brief
 def begin(X):
-    """A positive sum of columns of the unit matrix, and one with signs of no order.
+    """Fill X with two vectors of pseudorandom moduli: a positive one, one with random signs.
 
-    Nor have sizes any order. See `numeric.condition.BOUND`.
+    See `numeric.condition.BOUND`.
     """
     n = X.shape[1]
     for i in range(n):
@@ -75,7 +75,7 @@ def begin(X):
 
 @inner
 def _size(c, i, n):
-    """Entry i of vector c, from 1/(3n) to 1/n, and whether it is positive: splitmix64's numbers."""
+    """Return the modulus, 1/(3n) to 1/n, of entry i of vector c, and its sign (splitmix64)."""
     h = (np.uint64(i) + _1) * _GOLDEN + np.uint64(c) * _STREAM_STEP
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -86,8 +86,8 @@ def _size(c, i, n):
 
 @brief
 def sign_block(weights, Y, S, sums):
-    """S = W sign(Y), and the 1-norms of the rows of Y W."""
-    least = np.finfo(sums.dtype).tiny  # so that 1 / size is a number
+    """Write W sign(Y) to S, and the 1-norms of the rows of Y W to `sums`."""
+    least = np.finfo(sums.dtype).tiny  # so that 1 / size is finite
     for c in range(Y.shape[0]):
         total = 0.0
         for i in range(Y.shape[1]):
@@ -100,7 +100,7 @@ def sign_block(weights, Y, S, sums):
 
 @brief
 def row_maxima(Z, X, products):
-    """See `Gains`: the largest modulus of the columns of Z, and those of the largest two."""
+    """Return the largest modulus in Z and its two largest columns; see `Gains`."""
     n, largest, runner_up, first, second = Z.shape[1], -1.0, -1.0, 0, 0
     for i in range(n):
         gain = 0.0

@@ -1,7 +1,6 @@
-"""Residuals of solutions on the host and what they tell.
+"""Residuals and backward errors of solutions on the host.
 
-Vectors are the rows of (k, n) arrays. A matrix is its columns, or those of its transpose if
-`flipped`.
+Vectors are the rows of (k, n) arrays. A matrix is given by columns, or by rows if `flipped`.
 """
 
 from __future__ import annotations
@@ -13,9 +12,10 @@ from ..numeric.backward_error import componentwise, is_long, rowwise
 
 
 def as_rows(M: np.ndarray) -> np.ndarray:
-    """Vectors (n, k) as the rows of an array; it may share memory with M, if M can be written to.
+    """Return the vectors of M, (n, k), as rows of an array, which may share the memory of M.
 
-    Compiled code knows other arrays for other types.
+    A view is copied unless it is contiguous, writable and aligned: compiled code has another type
+    for such arrays.
     """
     rows = M.T
     flags = rows.flags
@@ -26,7 +26,7 @@ def as_rows(M: np.ndarray) -> np.ndarray:
 
 @forced
 def _larger(a, b):
-    """The larger of two numbers; NaN if one is that."""
+    """Return the larger of two numbers; NaN if one is NaN."""
     return b if b > a or b != b else a
 
 
@@ -69,7 +69,7 @@ def _residual(indptr, indices, data, flipped, x, b, r, y, least):
 
 @inner
 def normwise(norm, residual, solution, rhs):
-    """Normwise backward error, infinite if that is no number."""
+    """Return the normwise backward error; infinite if it is not finite."""
     scale = norm * solution + rhs
     error = residual / scale if scale > 0 else residual
     return error if np.isfinite(error) else np.inf
@@ -77,7 +77,7 @@ def normwise(norm, residual, solution, rhs):
 
 @inner
 def merit(sizes, c, norm, by_component, limits):
-    """Error of column c in units of what needs no correction; see `measure` for `sizes`."""
+    """Return the error of column c over the limits of correction; see `measure` for `sizes`."""
     magnitudes = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
     error = max(normwise(norm, *magnitudes) / limits[0], np.float64(sizes[4, c]) / limits[2])
     if by_component:
@@ -87,7 +87,7 @@ def merit(sizes, c, norm, by_component, limits):
 
 @inner
 def is_inside(norm, solution, rhs, limits):
-    """Whether sizes are where exponents are harmless."""
+    """Return whether sizes are within the limits of harmless exponents."""
     if rhs == 0:
         return True
     low, high, most = limits[4], limits[5], limits[6]
@@ -97,29 +97,29 @@ def is_inside(norm, solution, rhs, limits):
 
 @allocating
 def measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R, sizes):
-    """R = B - A X and the backward errors of X.
+    """Compute R = B - A X and the backward errors of X.
 
     Parameters
     ----------
     by_component : bool
-        Components with large errors are to be corrected, though rows and norms hide them.
+        Whether the componentwise error must be small too; see `BackwardErrors`.
     norm : float
         Infinity norm of A.
     limits : (9,) float64 array
         See `backward_error.limits_of`.
     X, B, R : (k, n) arrays, n and k positive
     sizes : (5, k) array
-        Gets largest moduli of R, X and B, componentwise and rowwise backward errors.
+        On return, largest moduli of R, X and B, componentwise and rowwise backward errors.
 
     Returns
     -------
     worst : float
         Largest rowwise backward error.
     fine : bool
-        All columns are within the limits.
+        Whether all columns are within the limits.
     """
     worst, fine = 0.0, True
-    scale, least = np.empty(X.shape[1], sizes.dtype), limits[8] / limits[7]  # no denormal number
+    scale, least = np.empty(X.shape[1], sizes.dtype), limits[8] / limits[7]  # not denormal
     for c in range(X.shape[0]):
         x, b, r = X[c], B[c], R[c]
         maxima = _residual(indptr, indices, data, flipped, x, b, r, scale, least)
@@ -140,20 +140,22 @@ def measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R,
 
 @jit
 def measured(indptr, indices, data, flipped, by_component, norm, limits, X, B, R, sizes):
-    """`measure` for Python."""
+    """Run `measure`, from Python."""
     return measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R, sizes)
 
 
 @jit
 def weights(indptr, indices, data, flipped, X, B, solution, error, out):
-    """Largest (|A||x| + |b| + |b - A x| / error) / |x|_max of the columns, for each row.
+    """Write the largest (|A||x| + |b| + |b - A x| / error) / |x|_max of all vectors, by rows.
 
     Parameters
     ----------
     solution : (k,) float array
-        Largest modulus of each row of X: those that are not positive numbers do not count.
+        Largest modulus of each row of X; a row is skipped unless this is positive and finite.
     error : float
+        Precision of X.
     out : (n,) float64 array
+        On return, the weight of each row of A.
     """
     scale, r = np.empty(out.size), np.empty(out.size, X.dtype)
     out[:] = 0

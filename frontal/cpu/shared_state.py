@@ -1,18 +1,14 @@
-"""What a team of threads shares while it factorizes; see `phases`."""
+"""Words that the threads of a team share during a factorization; see `tile_queue`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-# Entries of the shared array, after those of `phases`.
+# Entries of the shared array, after those of `tile_queue`.
 INTERRUPT, PROGRESS, FAILURE, PERTURBED, WEAK = np.arange(7, 12)
-PANELS_END, NAMES_END = np.arange(
-    12, 14
-)  # where free room begins, for panels and for names of columns
-# Kinds of phases: whole subtrees, and the parts of a large front.
+PANELS_END, NAMES_END = np.arange(12, 14)  # first free entries of panels and of column names
+# Kinds of phases: subtrees, and the steps of a large front.
 SUBTREES, ASSEMBLE, SOLVE, RESTORE, UPDATE, PANEL, UPPER_PANEL, BLOCK = np.arange(8)
-NO_FAILURE = (1 << 62) - 1  # what FAILURE holds until a column fails
-CRAMPED = 0  # what it holds when there was no room for what fronts take over from others
-NO_UNSTABLE_PIVOT = (
-    1 << 62
-) - 1  # what WEAK holds until a tile finds pivots too small for their columns
+NO_FAILURE = (1 << 62) - 1  # value of FAILURE until a column fails
+CRAMPED = 0  # value of FAILURE when delayed columns do not fit
+NO_UNSTABLE_PIVOT = (1 << 62) - 1  # value of WEAK until a tile finds an unstable pivot

@@ -1,6 +1,6 @@
-"""Four neighbours in an array as one value: what one vector instruction takes, written as such.
+"""Four consecutive entries of an array as one value, for explicit vector instructions.
 
-LLVM makes vectors of loops, but the loops over a small front are over before that pays.
+LLVM vectorizes loops, but the loops over a small front are too short for that to pay.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WIDTH = 4
 
 
 class Simd4(types.Type):
-    """Type of four entries of a scalar type; complex ones are computed with one by one."""
+    """Type of four entries of a scalar type; operations on complex entries are scalar."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
@@ -42,7 +42,7 @@ def _place(
 
 
 def _extract(builder: Untyped, value: Untyped, i: int) -> Untyped:
-    """Entry i of a value."""
+    """Return entry i of a value."""
     if isinstance(value.type, ir.ArrayType):
         return builder.extract_value(value, i)
     return builder.extract_element(value, ir.IntType(32)(i))
@@ -59,7 +59,7 @@ def _pack(context: Untyped, builder: Untyped, kind: Simd4, entries: Untyped) -> 
 
 
 def _entrywise(name: str) -> Untyped:
-    """Code for an operation of two values, entry by entry."""
+    """Return the code generator of an operation on two values, entry by entry."""
 
     def codegen(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
         kind = signature.return_type
@@ -75,25 +75,25 @@ def _entrywise(name: str) -> Untyped:
 
 @intrinsic
 def simd_add(typingctx, v, w):
-    """Sums of the entries of two values."""
+    """Return the sums of the entries of two values."""
     return v(v, v), _entrywise("add")
 
 
 @intrinsic
 def simd_subtract(typingctx, v, w):
-    """Differences of the entries of two values."""
+    """Return the differences of the entries of two values."""
     return v(v, v), _entrywise("sub")
 
 
 @intrinsic
 def simd_multiply(typingctx, v, w):
-    """Products of the entries of two values."""
+    """Return the products of the entries of two values."""
     return v(v, v), _entrywise("mul")
 
 
 @intrinsic
 def simd_broadcast(typingctx, x):
-    """Four times the same."""
+    """Return a value with four equal entries."""
     kind = Simd4(x)
 
     def codegen(context, builder, signature, values):
@@ -104,7 +104,7 @@ def simd_broadcast(typingctx, x):
 
 @intrinsic
 def load(typingctx, array, at):
-    """The entries of an array from one on."""
+    """Return four entries of an array, from `at` on."""
     kind = Simd4(array.dtype)
 
     def codegen(context, builder, signature, values):
@@ -122,7 +122,7 @@ def load(typingctx, array, at):
 
 @intrinsic
 def store(typingctx, array, at, v):
-    """Put entries into an array, from one on."""
+    """Write four entries to an array, from `at` on."""
 
     def codegen(context, builder, signature, values):
         pointer = _place(context, builder, signature.args[0], *values[:2])
@@ -142,7 +142,7 @@ def store(typingctx, array, at, v):
 
 @intrinsic
 def simd_sum(typingctx, v):
-    """The sum of the four."""
+    """Return the sum of the four entries."""
 
     def codegen(context, builder, signature, values):
         a, b, c, d = (_extract(builder, values[0], i) for i in range(WIDTH))

@@ -1,8 +1,8 @@
 """Substitution in fronts so small that a call of BLAS would take as long as their arithmetic.
 
-Two right-hand sides are taken through fronts of any size. For one right-hand side, and in blocks
-for two, four columns are taken together: what waits for what are then values in registers, rather
-than in memory. Indices are unsigned where `columns` tells why.
+Two right-hand sides use this code for fronts of any size. For one right-hand side, and in blocks
+for two, four columns are processed together: dependencies are then between registers rather than
+through memory. Indices are unsigned for the reason given in `axpy`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from ..compile.jit import inner, view
 from .axpy import subtract
 from .simd4 import load, simd_add, simd_broadcast, simd_multiply, simd_subtract, simd_sum, store
 
-_GROUP = 4  # columns that are taken together
+_GROUP = 4  # columns processed together
 _1, _2, _3, _4 = np.arange(1, 5, dtype=np.uint64)
 
 
 @inner
 def _dots(a, at, e1, e2, e3, b, to, count):
-    """Sums of a[at + e + i] * b[to + i], i < count, for the four e that are 0, e1, e2 and e3."""
+    """Return the sums of a[at + e + i] * b[to + i], i < count, for e = 0, e1, e2 and e3."""
     c0, c1, c2, c3 = np.uint64(at), np.uint64(at + e1), np.uint64(at + e2), np.uint64(at + e3)
     to, count = np.uint64(to), np.uint64(count)
     s = t = u = v = simd_broadcast(a.dtype.type(0))
@@ -44,7 +44,7 @@ def _dots(a, at, e1, e2, e3, b, to, count):
 
 @inner
 def _subtract_columns(x, to, a, at, e1, e2, e3, count, y0, y1, y2, y3):
-    """Take y0 a[at + i], y1 a[at + e1 + i] and so on off x[to + i], i < count."""
+    """Subtract y0 a[at + i], y1 a[at + e1 + i] and so on from x[to + i], i < count."""
     c0, c1, c2, c3 = np.uint64(at), np.uint64(at + e1), np.uint64(at + e2), np.uint64(at + e3)
     to, count = np.uint64(to), np.uint64(count)
     z0, z1, z2, z3 = simd_broadcast(y0), simd_broadcast(y1), simd_broadcast(y2), simd_broadcast(y3)
@@ -63,17 +63,17 @@ def _subtract_columns(x, to, a, at, e1, e2, e3, count, y0, y1, y2, y3):
 def _triangle(a, at, down, across, width, unit, y0, y1, y2, y3):
     """Solve a triangular system of `width` unknowns, at most four.
 
-    Its entry in row i and column j is a[at + i * down + j * across], for i at least j. Of unknowns
-    beyond the width something is computed, of entries that are there.
+    Its entry in row i and column j is a[at + i * down + j * across], i >= j. Results beyond `width`
+    have no meaning; they are computed from existing entries.
     """
     e1, e2, e3 = min(1, width - 1), min(2, width - 1), min(3, width - 1)
     step, unity = down + across, a.dtype.type(1)
     r0 = r1 = r2 = r3 = unity
-    if not unit:  # four divisions that do not wait for each other
+    if not unit:  # four independent divisions
         r0, r1 = unity / a[np.uint64(at)], unity / a[np.uint64(at + e1 * step)]
         r2, r3 = unity / a[np.uint64(at + e2 * step)], unity / a[np.uint64(at + e3 * step)]
     second, third = at + e1 * across, at + e2 * across
-    # products that wait for no unknown come first: each unknown then waits for two operations
+    # products without unknowns come first: each unknown then waits for two operations only
     a1, a2, a3 = (
         a[np.uint64(at + e1 * down)],
         a[np.uint64(at + e2 * down)],
@@ -93,7 +93,7 @@ def _triangle(a, at, down, across, width, unit, y0, y1, y2, y3):
 
 @inner
 def _subtract_row(panels, at, ld, k, x, first, y):
-    """Take y times a row of the block below the diagonal off the rows of its front."""
+    """Subtract y times a row of the block below the diagonal from the front's rows of x."""
     at, to = np.uint64(at), np.uint64(first)
     for _ in range(k):
         x[to] -= panels[at] * y
@@ -102,7 +102,7 @@ def _subtract_row(panels, at, ld, k, x, first, y):
 
 @inner
 def _product_of_row(panels, at, ld, k, x, first):
-    """The product of a row of the block below the diagonal and the rows of its front."""
+    """Return the product of a row of the block below the diagonal and the front's rows of x."""
     at, to, ld = np.uint64(at), np.uint64(first), np.uint64(ld)
     s = t = u = v = panels.dtype.type(0)
     for _ in range(k // 4):
@@ -117,9 +117,9 @@ def _product_of_row(panels, at, ld, k, x, first):
 
 @view
 def _solve_group(panels, diagonal, k, x, first, head, width, done, kind):
-    """Solve for `width` columns from `head` on, as `solve_front` numbers them, after `done` others.
+    """Solve for `width` columns from `head` on, numbered as in `solve_front`, after `done` others.
 
-    Of columns that a group of fewer than four lacks, places are those of its last one.
+    In a group of fewer than four columns, the missing ones have the positions of its last one.
     """
     unit, backward, gathers, full, down, across = kind
     turn, position = -1 if backward else 1, first + head
@@ -152,17 +152,18 @@ def _solve_group(panels, diagonal, k, x, first, head, width, done, kind):
 
 @inner
 def _solve_thin(panels, diagonal, block, ld, rows, k, x, first, lower, unit, backward):
-    """As `solve_front`, with next to no update rows: chains have such fronts.
+    """Run `solve_front` with fewer than four update rows, as in the fronts of chains.
 
-    Columns are taken by fours from the first one, or from the last one if `backward`. A group of
-    fewer than four comes where others have four rows, or eight, and so on, before or after them.
+    Columns are processed by fours from the first one, or from the last one if `backward`. A smaller
+    group comes first, or last if products are gathered: the others then have multiples of four
+    rows before or after them.
     """
     m = np.int64(rows.size)
     if backward:
         for i in range(m):
             _subtract_row(panels, block + i, ld, k, x, first, x[rows[i]])
     full, turn = k + m, -1 if backward else 1
-    gathers = lower == backward  # sums over rows before, else they are taken off those that follow
+    gathers = lower == backward  # sums over earlier rows, else updates of later ones
     down, across = (turn * full, turn) if gathers else (turn, turn * full)
     kind = unit, backward, gathers, full, down, across
     odd, done = np.int64(k % _GROUP), np.int64(0)
@@ -178,7 +179,7 @@ def _solve_thin(panels, diagonal, block, ld, rows, k, x, first, lower, unit, bac
 
 @inner
 def _dot(a, at, b, to, count):
-    """Sum of a[at + i] * b[to + i] for i < count, by four sums at once."""
+    """Return the sum of a[at + i] * b[to + i] for i < count, from four partial sums."""
     at, to, count = np.uint64(at), np.uint64(to), np.uint64(count)
     step = np.uint64(1)
     groups = count // np.uint64(4)
@@ -197,7 +198,7 @@ def _dot(a, at, b, to, count):
 
 @inner
 def solve_front(panels, diagonal, block, ld, rows, k, x, first, rest, lower, unit, backward):
-    """One front of a sweep, for one right-hand side; `rest` is scratch for its update rows."""
+    """Sweep over one front for one right-hand side; `rest` is scratch for its update rows."""
     m = rows.size
     if m < _GROUP <= k:
         _solve_thin(panels, diagonal, block, ld, rows, k, x, first, lower, unit, backward)
@@ -227,7 +228,7 @@ def solve_front(panels, diagonal, block, ld, rows, k, x, first, rest, lower, uni
 
 @inner
 def _two_dots(a, at, b, to, count):
-    """Sums of a[at + i] * b[to + i, c], for both columns c of b, which is row-major."""
+    """Return the sums of a[at + i] * b[to + i, c] for both columns c of b, which is row-major."""
     at, to = np.uint64(at), np.uint64(2 * to)
     step, double_step = np.uint64(1), np.uint64(2)
     s0 = s1 = t0 = t1 = a.dtype.type(0)
@@ -245,7 +246,7 @@ def _two_dots(a, at, b, to, count):
 
 @inner
 def _subtract_from_two(x, at, a, column, count, y0, y1):
-    """Take y0 and y1 times a column off the rows of x, of two entries each."""
+    """Subtract y0 and y1 times a column from the two columns of x, which is row-major."""
     at, column = np.uint64(2 * at), np.uint64(column)
     for _ in range(count):
         x[at] -= a[column] * y0
@@ -255,7 +256,7 @@ def _subtract_from_two(x, at, a, column, count, y0, y1):
 
 @inner
 def _two_products(panels, block, ld, m, k, x, first, rest):
-    """Take the products of a block's columns and both vectors of `rest` off the rows of x."""
+    """Subtract the products of a block's columns and both vectors of `rest` from the rows of x."""
     grouped = k - k % _GROUP
     for j in range(0, grouped, _GROUP):
         for c in range(2):
@@ -271,7 +272,7 @@ def _two_products(panels, block, ld, m, k, x, first, rest):
 
 @inner
 def _subtract_two_products(panels, block, ld, m, k, x, first, rest):
-    """Take the products of a block and the rows of x off both vectors of `rest`."""
+    """Subtract the products of a block and the rows of x from both vectors of `rest`."""
     grouped = k - k % _GROUP
     for j in range(0, grouped, _GROUP):
         for c in range(2):
@@ -296,9 +297,9 @@ def _subtract_two_products(panels, block, ld, m, k, x, first, rest):
 def solve_front_two_rhs(
     panels, diagonal, block, ld, rows, k, x, first, rest, lower, unit, backward
 ):  # fmt: skip
-    """As `solve_front`, for two right-hand sides; in `rest` they lie one after the other.
+    """Run `solve_front` for two right-hand sides; `rest` stores one after the other.
 
-    Four columns of the block are read for one of them, and again for the other from the cache.
+    Four columns of the block are read for the first one, and again from the cache for the second.
     """
     m = np.int64(rows.size)
     for i in range(m):

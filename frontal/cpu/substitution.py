@@ -1,4 +1,4 @@
-"""Solutions by the factors on the host alone: one compiled call for up to 32 right-hand sides."""
+"""Solutions by the factors on the host, without refinement, in one compiled call."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from .blas_limit import single_threaded_blas
 from .residual import as_rows, measure
 from .sweeps import MAX_LOOP_PANEL_ENTRIES, substitute
 
-WIDTH = 32  # right-hand sides solved together by BLAS,
-_MIN_LOOP_RHS = 16  # by which so many are solved in small fronts too
+WIDTH = 32  # right-hand sides solved together by BLAS
+_MIN_LOOP_RHS = 16  # right-hand sides from which BLAS is called although all fronts are small
 _NO_FACTORS = np.empty(0)
 _NO_MATRIX = np.zeros(1, np.int64), np.zeros(0, np.int32)
 _NO_LIMITS = np.zeros(9)
 
 
 class ScaledPermutation(NamedTuple):
-    """Where the elimination order finds its rows in a vector, and their factors; none if empty."""
+    """Positions in a vector, in elimination order, and scaling factors; empty for no scaling."""
 
     place: np.ndarray
     factors: np.ndarray = _NO_FACTORS
 
 
 class Substitution:
-    """X for op(A) X = B. It holds the arrays that it needs, and not the factor.
+    """Solver of op(A) X = B by a factor, of which it references only the arrays it needs.
 
     Parameters
     ----------
     symbolic : Symbolic
     panel : (f + 1,) int64 array
-        Where the panels of each front begin.
-    panels, pivots, diagonal, coupling : arrays
-        As `HostFactor` has them, and the diagonal of D.
+        Offset of the panels of each front.
+    numbers : tuple of arrays
+        Panels and pivots of a `HostFactor`, then the diagonal and the subdiagonal of D.
     trans : {"N", "T", "H"}
     rhs_side, solution_side : ScaledPermutation
-        Of B and of X.
+        Permutation and scaling of B and of X.
 
     Attributes
     ----------
     n, dtype : int, numpy.dtype
-        Of the factors.
+        Order and scalar type of the factors.
     bound : tuple
-        What `substitute` is told of the factor.
+        Arguments of `substitute` that describe the factor and the sides.
     calls_blas : bool
-        For a single right-hand side too.
+        Whether a single right-hand side needs BLAS too.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Substitution:
         )
 
     def __call__(self, B: np.ndarray) -> np.ndarray:
-        """X, in the common scalar type of B (n, k) and the factors."""
+        """Return X, in the common scalar type of B (n, k) and the factors."""
         rhs, dtype = as_rows(B), B.dtype
         X = np.empty(rhs.shape, dtype if dtype == self.dtype else self._common(dtype))
         self._solve(False, _nothing(dtype), rhs, X, *_no_residuals(X.dtype))
@@ -86,14 +86,15 @@ class Substitution:
     def measured(
         self, B: np.ndarray, matrix: tuple[object, ...], sizes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, tuple[float, bool]]:
-        """X, residuals and what `residual.measure` says of them, in one compiled call.
+        """Return X, its residuals and the result of `residual.measure`, from one compiled call.
 
         Parameters
         ----------
         B : (n, k) array
         matrix : tuple
-            The matrix, its norm and the limits, as `residual.measure` takes them.
+            The matrix, its norm and the limits, as arguments of `residual.measure`.
         sizes : (5, k) array
+            See `residual.measure`.
         """
         rhs = as_rows(B)
         X, R = np.empty(rhs.shape, rhs.dtype), np.empty(rhs.shape, rhs.dtype)
@@ -114,13 +115,13 @@ class Substitution:
 
 @cache
 def _nothing(dtype: np.dtype) -> tuple[object, ...]:
-    """No matrix, for compiled code that does not look at it."""
+    """Return an empty matrix, for compiled code that does not read it."""
     return *_NO_MATRIX, np.zeros(0, dtype), False, False, 0.0, _NO_LIMITS
 
 
 @cache
 def _no_residuals(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """No residuals, and no sizes."""
+    """Return empty arrays of residuals and sizes."""
     return np.zeros((0, 0), dtype), np.zeros((0, 0), dtype.char.lower())
 
 
@@ -131,7 +132,7 @@ def substitute_and_measure(
     into, rhs_factors, out, solution_factors, widest, most, measured,
     indptr, indices, data, flipped, by_component, norm, limits, B, X, R, sizes,
 ):  # fmt: skip
-    """`substitute`, then `measure` if X is to be `measured`: no code is compiled twice."""
+    """Run `substitute`, then `measure` if `measured`: one function compiles each only once."""
     substitute(
         start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals,
         adjoint, one_triangle, unit, indefinite, conjugate, transposed, conjugated,
@@ -142,5 +143,5 @@ def substitute_and_measure(
     return measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R, sizes)
 
 
-# of more arguments than are written out
+# typed without its arguments, which are too many to write out
 _substitute: Callable[..., tuple[float, bool]] = substitute_and_measure

@@ -1,9 +1,9 @@
-"""Forward and backward substitution over the fronts, and all that a solution is made of by them.
+"""Forward and backward substitution over the fronts, and complete solutions by them.
 
-Right-hand sides are the rows of `x`, n by w and row-major in elimination order: to BLAS that is the
-w by n matrix X^T, column-major, in which the pivot rows of a front are consecutive columns. All
-triangular systems are written for X^T: L X = B is X^T = B^T L^-T. Small fronts need no BLAS, and
-two right-hand sides none at all: for so few it copies all panels, which takes twice as long.
+Right-hand sides are the columns of `x`, n by w and row-major in elimination order: for BLAS, `x` is
+the w by n matrix X^T, column-major, in which the pivot rows of a front are consecutive columns. All
+triangular systems are written for X^T: L X = B is X^T = B^T L^-T. Small fronts do not call BLAS.
+Two right-hand sides never do: BLAS would copy all panels, which takes twice as long.
 """
 
 from __future__ import annotations
@@ -31,10 +31,8 @@ from .blas import (
 )
 from .small_sweeps import solve_front, solve_front_two_rhs
 
-_ROWS = 64  # of right-hand sides that are turned over together, while they are in the cache
-MAX_LOOP_PANEL_ENTRIES = (
-    1024  # entries of a front's panel up to which a call of BLAS would take as long
-)
+_ROWS = 64  # rows of right-hand sides transposed together, in the cache
+MAX_LOOP_PANEL_ENTRIES = 1024  # entries of the largest panel solved in loops; BLAS takes as long
 
 
 @inner
@@ -51,7 +49,7 @@ def _interchange(x, width, pivots, backward):
 
 @inner
 def _solve_diagonal(routines, uplo, trans, diag, k, panel, ld, x, width):
-    """X1^T = X1^T op(T)^-1 with the triangle of a front's diagonal block."""
+    """Compute X1^T = X1^T op(T)^-1 with the triangle T of a front's diagonal block."""
     if width == 1:
         flipped = NO_TRANS if trans == TRANS else TRANS
         trsv(routines, uplo, flipped, diag, k, panel, ld, x)
@@ -61,7 +59,7 @@ def _solve_diagonal(routines, uplo, trans, diag, k, panel, ld, x, width):
 
 @inner
 def _forward(routines, rows, k, block, ld, x1, width, x, buffer):
-    """Take the product of the block below the diagonal and x1 off the rows of ancestors."""
+    """Subtract the product of the block below the diagonal and x1 from the rows of ancestors."""
     m = rows.size
     update = address(buffer)
     if width == 1:
@@ -80,7 +78,7 @@ def _forward(routines, rows, k, block, ld, x1, width, x, buffer):
 
 @inner
 def _backward(routines, rows, k, block, ld, x1, width, x, buffer):
-    """Take the product of the transposed block and the rows of ancestors off x1."""
+    """Subtract the product of the transposed block and the rows of ancestors from x1."""
     m = rows.size
     gathered = address(buffer)
     if width == 1:
@@ -102,28 +100,28 @@ def _sweep(
     start, pointer, all_rows, panel, routines, panels, pivots, x, width, buffer,
     lower, unit, backward,
 ):  # fmt: skip
-    """One substitution over all fronts, in place.
+    """Run one substitution over all fronts, in place.
 
     Parameters
     ----------
     start, pointer, all_rows
-        Of the plan.
+        `start`, `pointer` and `rows` of the `Plan`.
     panel : (f + 1,) int64 array
-        As in `Layout`.
+        See `HostLayout`.
     routines : Routines
     panels : array of the scalar type
     pivots : (n,) int32 array
-        Row interchanges, made where the diagonal is `unit`.
+        Row interchanges, applied if `unit`.
     x : (n * width,) array of the scalar type
         `width` right-hand sides, row-major.
     buffer : array of the scalar type
         Scratch, `width` times the largest number of update rows.
     lower : bool
-        With L, which is the first panel; else with U.
+        Whether L is used, in the first panel; else U.
     unit : bool
-        Its diagonal is 1.
+        Whether the triangle has a diagonal of ones.
     backward : bool
-        Roots to leaves; else leaves to roots.
+        Whether to sweep from roots to leaves; else from leaves to roots.
     """
     fronts = panel.size - 1
     item = panels.itemsize
@@ -161,7 +159,7 @@ def _sweep(
 
 @brief
 def diagonal_of_panels(plan, panel, panels):
-    """Diagonal of the first panel of each front, in the order of elimination."""
+    """Return the diagonal of the first panel of each front, in elimination order."""
     out = np.empty(plan.start[-1], panels.dtype)
     for s in range(plan.parent.size):
         first, last = plan.start[s], plan.start[s + 1]
@@ -178,11 +176,11 @@ def _divide(x, width, diagonal, coupling, adjoint):
     Parameters
     ----------
     x : (n * width,) array of the scalar type
-        As for `_sweep`.
+        See `_sweep`.
     diagonal, coupling : (n,) arrays
         D(j, j) and D(j + 1, j).
     adjoint : bool
-        D(j, j + 1) is the conjugate of D(j + 1, j), and not the same.
+        Whether D(j, j + 1) is the conjugate of D(j + 1, j); else they are equal.
     """
     j, n = 0, diagonal.size
     while j < n:
@@ -210,7 +208,7 @@ def _conjugate(x):
 
 @inner
 def _solve_block(operator, sides, B, X, x, buffer):
-    """See `substitute`: for vectors that are swept together."""
+    """Run `substitute` for vectors that are swept together."""
     factors, (one_triangle, unit, indefinite, conjugate, transposed, conjugated) = operator
     start, pointer, rows, panel, panels, pivots, diagonal, coupling, routines = factors
     into, rhs_factors, out, solution_factors = sides
@@ -222,7 +220,7 @@ def _solve_block(operator, sides, B, X, x, buffer):
                 x[i * width + c] = B[c, p] * rhs_factors[p] if rhs_factors.size else B[c, p]
     if conjugated != (conjugate and transposed):
         _conjugate(x)
-    # with two panels L serves the forward sweep, and the backward one of A^T
+    # with two panels, L is used in the forward sweep of A and the backward sweep of A^T
     lower = one_triangle or not transposed
     sweep_args = start, pointer, rows, panel, routines, panels, pivots, x, width, buffer
     interchanged = lower and unit
@@ -249,26 +247,26 @@ def substitute(
     one_triangle, unit, indefinite, conjugate, transposed, conjugated,
     into, rhs_factors, out, solution_factors, widest, most, B, X,
 ):  # fmt: skip
-    """Solutions X of op(A) X = B by the factors: permuted, scaled, swept up and down.
+    """Solve op(A) X = B by the factors: permute, scale, sweep forward and backward.
 
     Parameters
     ----------
     start, pointer, rows, panel, panels, pivots
-        As for `_sweep`.
+        See `_sweep`.
     diagonal, coupling : (n,) arrays
-        Of D, if there is one.
+        Diagonal and subdiagonal of D, for a method with D.
     table, scalars, reals, adjoint
-        `Routines`.
+        Fields of `Routines`.
     one_triangle, unit, indefinite, conjugate : bool
-        Of the method; the last one of a complex adjoint.
+        Properties of the method; `unit` if it has pivots, `conjugate` if it is complex and adjoint.
     transposed, conjugated : bool
-        op(A) is the transpose; it and its right-hand sides are conjugated.
+        Whether op(A) is transposed, and whether it is conjugated.
     into, rhs_factors, out, solution_factors : arrays
-        The `ScaledPermutation` of B and that of X.
+        Fields of the `ScaledPermutation` of B, then of that of X.
     widest, most : int
         Largest number of update rows, and of vectors that are swept together.
     B, X : (k, n) arrays
-        A right-hand side in each row.
+        A right-hand side, or a solution, in each row.
     """
     width, n = min(most, B.shape[0]), B.shape[1]
     routines = Routines(table, scalars, reals, adjoint)

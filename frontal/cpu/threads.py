@@ -1,7 +1,7 @@
 """Python threads around compiled code, with Ctrl-C and progress.
 
-Where there is no memory for so many threads, or for what BLAS keeps for each of them, fewer work:
-a team needs none but its leader.
+If memory is short for threads or for their BLAS buffers, fewer threads work: a team needs only its
+leader.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..machine.thread_group import ThreadGroup, run_with_threads
 from . import shared_state
 from .blas_limit import BlasMemoryError
 
-_POLL_SECONDS = 0.1
+_POLL_SECONDS = 0.1  # between two reports of progress
 
 
 def run_team(
@@ -29,12 +29,12 @@ def run_team(
 ) -> None:
     """Run all members in threads; the calling thread stays free for Ctrl-C and progress.
 
-    No member is at work any more on return, or when an exception leaves.
+    All members have ended when this function returns or raises.
 
     Raises
     ------
     BlasMemoryError
-        If there is no room for the leader either.
+        If there is no memory for the leader's BLAS buffer either.
     """
     failures: list[BaseException] = []
 
@@ -44,7 +44,7 @@ def run_team(
     def guarded(rank: int) -> None:
         try:
             member(rank)
-        except BlasMemoryError as error:  # it has not begun
+        except BlasMemoryError as error:  # the member has not begun
             if rank == 0:
                 failures.append(error)
                 stop()
@@ -58,7 +58,7 @@ def run_team(
 
     def run(group: ThreadGroup) -> None:
         begun = group.begin_each(partial(guarded, rank) for rank in range(threads))
-        if not begun:  # not even the leader, which is the first
+        if not begun:  # no thread started, not even the leader's
             guarded(0)
         for job in begun:
             while not job.over.wait(_POLL_SECONDS):

@@ -1,1 +1,1 @@
-"""What a user holds: the analysis and the factor of a matrix, whatever computed them."""
+"""The user's objects: analysis and factor of a matrix, independent of the backend."""

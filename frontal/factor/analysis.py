@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 
 class Analysis(Analyzed):
-    """The symbolic result: an elimination order and a plan, reusable for any values.
+    """The result of the symbolic phase: an ordering and a plan, reusable for any values.
 
     Attributes
     ----------
     n : int
         Order of the matrix.
     kind : {"spd", "symmetric", "hermitian", "general"}
-        What the matrix is factorized as; ``"auto"`` has become one of these.
+        Kind that selects the method; ``"auto"`` has been resolved.
     method : {"cholesky", "ldlt", "ldlh", "lu"}
     dtype : numpy.dtype
-        Scalar type of the matrix that was analyzed; others may be factorized too.
+        Scalar type of the analyzed matrix; matrices of other types may be factorized too.
     perm : (n,) int32 array
         ``perm[k]`` is the column of A eliminated k-th.
     row_perm : (n,) int32 array
         ``row_perm[k]`` is the row of A that meets column ``perm[k]`` on the diagonal, before
         pivoting inside fronts; equal to `perm` unless a matching moved rows.
     ordering : frontal.ordering.Ordering
-        The ordering taken, its cost and what else was tried.
+        The chosen ordering, its cost and the costs of all orderings tried.
     matching : frontal.symbolic.matching.Matching or None
         Row matching and scaling of a general matrix that needs one.
     plan : frontal.symbolic.plan.Plan
@@ -48,7 +48,7 @@ class Analysis(Analyzed):
     seconds : dict of str to float
         Time of each stage.
     paired : bool
-        Columns with tiny diagonal entries were paired, rather than rows moved.
+        Columns with tiny diagonal entries were paired instead of moving rows.
     """
 
     def factorize(
@@ -67,9 +67,9 @@ class Analysis(Analyzed):
         Parameters
         ----------
         A : sparse matrix or array, (n, n)
-            Same pattern as the analyzed matrix, any values; its scalar type decides the factor's.
-            CuPy's too, by columns or by rows with the others ascending, whose values stay where
-            they are. `Factor.refactorize` takes new ones in the order in which A stores its own.
+            Same pattern as the analyzed matrix, any values; the scalar type of A is the factor's.
+            The values of a CuPy CSC or CSR matrix with sorted indices stay on the GPU.
+            `Factor.refactorize` accepts new values in the order of ``A.data``.
         check_finite : bool
             Refuse NaN and infinity.
         singular : {"raise", "warn", "allow"}
@@ -77,7 +77,7 @@ class Analysis(Analyzed):
         progress : callable, optional
             Called with (phase, done, total).
         triangle : {"lower", "upper"}, optional
-            What A stores alone of a matrix of the analyzed pattern.
+            The only triangle that A stores, of a matrix of the analyzed pattern.
         precision : {"full", "mixed"}
             As for `frontal.factorize`.
         memory : {"auto", "device", "streamed"} or number
@@ -90,11 +90,11 @@ class Analysis(Analyzed):
         Raises
         ------
         ValueError
-            If the pattern differs, or A is not Hermitian where ``kind="spd"`` promised it.
+            If the pattern differs, or if A is not Hermitian though ``kind="spd"`` states it.
         NotPositiveDefiniteError, SingularMatrixError
             If the factorization fails.
         FactorMemoryError
-            If the factor does not fit, with the least memory that would do.
+            If the factor does not fit; with the least sufficient memory.
 
         Examples
         --------
@@ -106,10 +106,10 @@ class Analysis(Analyzed):
         >>> bool(np.allclose(factor.solve(A @ np.full(100, 4.0)), 1))
         True
         """
-        require_singular(singular)  # before values are on their way
+        require_singular(singular)  # before values are copied
         plain = triangle is None and precision == "full" and memory in ("auto", "device")
         on_device = self._device_values(A) if plain else None
-        if on_device is not None:  # what is to be looked at is looked at there
+        if on_device is not None:  # values are checked on the device
             values = DeviceValues(on_device[0], check_finite, on_device[1])
             return Factor(values, self, progress, singular, memory=memory, renewed=True)
         convert = partial(to_canonical, A, triangle, kind="general", adjoint=self.adjoint)
@@ -120,25 +120,25 @@ class Analysis(Analyzed):
     def _device_values(self, A: Untyped) -> tuple[Untyped, ValueMap] | None:
         try:
             return self.engine.device_values(A)
-        except MemoryError:  # which the factorization answers for
+        except MemoryError:  # the factorization reports it
             return None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the analysis to a file, for `load` in another process or on another machine.
 
-        It holds the pattern, the order and the fronts, those that numeric phases have amended
-        (`Factor.analysis`) too, and no values of a matrix but the scaling that a matching gave.
+        The file stores pattern, ordering and fronts, including fronts amended by numeric phases
+        (`Factor.analysis`), and no values of a matrix except the scaling of a matching.
 
         Parameters
         ----------
         path : path
-            Any name; what was there before is replaced when all is written, and left alone where
-            that fails.
+            Any name. An existing file is replaced after the new one is complete, and is unchanged
+            if writing fails.
 
         Raises
         ------
         OSError
-            If it cannot be written.
+            If the file cannot be written.
 
         Examples
         --------
@@ -154,10 +154,10 @@ class Analysis(Analyzed):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read an analysis that `save` wrote; its factors are the same to the last bit.
+        """Read an analysis that `save` wrote; its factors are bitwise the same.
 
-        All that it says is checked, and nothing in it is run: the file may come from anywhere. Its
-        pattern is compared with that of each matrix, as always.
+        All contents are checked and none is executed: the file may be untrusted. `factorize`
+        compares its pattern with that of each matrix, as for any analysis.
 
         Parameters
         ----------
@@ -166,13 +166,13 @@ class Analysis(Analyzed):
         Returns
         -------
         Analysis
-            With the backend that it had; `on` is for another one.
+            With the saved backend; `on` changes it.
 
         Raises
         ------
         OSError
             If the file cannot be read.
         ValueError
-            If it is damaged, no such file, or in the format of another version of this package.
+            If the file is damaged, no analysis, or in the format of another version of frontal.
         """
         return analysis_file.load(cls, path)

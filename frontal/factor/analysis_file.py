@@ -1,4 +1,4 @@
-"""Analyses in files: `Analysis.save` and `Analysis.load`."""
+"""Files of analyses: `Analysis.save` and `Analysis.load`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _HEADER: dict[str, Test] = {
 
 
 class _AnalysisHeader(TypedDict):
-    """The header, once it has been checked."""
+    """The checked header."""
 
     dtype: str
     backend: str
@@ -112,7 +112,7 @@ def load(cls: type[Kept], path: str | os.PathLike[str]) -> Kept:
 
 
 def _opened(path: Path) -> Archive:
-    """The archive in a file; errors of its form say what was expected."""
+    """Open the archive in a file; report format errors as "no file that Analysis.save wrote"."""
     try:
         return Archive(path)
     except (MemoryError, OSError):

@@ -1,4 +1,4 @@
-"""A pattern that was analyzed: its symbolic phase, its costs, the same pattern otherwise."""
+"""Analysis of a pattern: its symbolic phase, its costs, variants for other methods."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("frontal")
 
-_MAX_AMENDMENTS = 3  # after more, columns go back to the fronts that they came from
+_MAX_AMENDMENTS = 3  # numeric phases with delayed columns; after more, the first plan is used
 
 
 @dataclass(frozen=True, eq=False)
 class Analyzed(Versioned):
-    """A pattern that was analyzed: all of `Analysis` but for what makes factors of it.
+    """The analysis of a pattern: `Analysis` without its `factorize`, `save` and `load`.
 
     Attributes
     ----------
     symbolic : Symbolic
-        What backends know of it.
+        Input of the backends: permutations, method and plan.
     dtype : numpy.dtype
-        Scalar type of the matrix that was analyzed; others may be factorized too.
+        Scalar type of the analyzed matrix; matrices of other types may be factorized too.
     ordering : frontal.ordering.Ordering
-        The ordering taken, its cost and what else was tried.
+        The chosen ordering, its cost and the costs of all orderings tried.
     matching : frontal.symbolic.matching.Matching or None
         Row matching and scaling of a general matrix that needs one.
     backend : str
@@ -63,18 +63,18 @@ class Analyzed(Versioned):
     seconds : dict of str to float
         Time of each stage.
     choices : SymbolicOptions
-        What was asked for.
+        Options that the user requested.
     paired : bool
-        Columns with tiny diagonal entries were paired, rather than rows moved.
+        Columns with tiny diagonal entries were paired instead of moving rows.
     tiny : int
-        Columns with tiny diagonal entries, where the pattern is symmetric and rows stay.
+        Number of columns with tiny diagonal entries, if the pattern is symmetric and no rows moved.
     fallback : bool
         Fall back to LDL^T or LDL^H if the matrix is not positive definite, and to LU if new values
         are not symmetric.
     first : Analyzed or None
-        What was analyzed, if numeric phases have moved columns to other fronts since.
+        The original analysis, if numeric phases have delayed columns since.
     amendments : int
-        How many have.
+        Number of numeric phases that have delayed columns.
     """
 
     symbolic: Symbolic
@@ -108,19 +108,19 @@ class Analyzed(Versioned):
         ----------
         matrix : Canonical
         method : Method, optional
-            In place of the matrix's own.
+            By default that of the matrix.
         choices : SymbolicOptions
         backend : str
         fallback : bool
             Fall back to LDL^T or LDL^H if Cholesky finds that the matrix is not positive definite.
         progress : callable, optional
         asked : SymbolicOptions, optional
-            What the user chose, where that differs.
+            Options that the user requested, if they differ from `choices`.
 
         Raises
         ------
         SingularMatrixError
-            If a matching is needed, and no matching of nonzero entries has all columns.
+            If a matching is needed, and no matching of nonzero entries covers all columns.
         """
         clock, method = StageTimer(progress), method or matrix.method
         chosen = chooser(backend, matrix.dtype)
@@ -158,7 +158,7 @@ class Analyzed(Versioned):
     def row_perm(self) -> np.ndarray:
         """(n,) int32: ``row_perm[k]`` is the row of A in the diagonal entry of column ``perm[k]``.
 
-        Before pivoting inside fronts; equal to `perm` unless a matching moved rows.
+        Pivoting inside fronts is not included; equal to `perm` unless a matching moved rows.
         """
         return self.symbolic.row_perm
 
@@ -179,9 +179,9 @@ class Analyzed(Versioned):
 
     @property
     def adjoint(self) -> bool | None:
-        """Of matrices of which one triangle is stored: whether the other is its adjoint.
+        """Return whether the missing triangle in half storage is the adjoint of the stored one.
 
-        None where the analysis does not tell: it is of a complex general matrix.
+        None for the analysis of a complex general matrix, which does not decide this.
         """
         method = self.symbolic.method
         known = method.one_triangle or self.dtype.kind != "c"
@@ -193,12 +193,12 @@ class Analyzed(Versioned):
         return self.plan.parent.size
 
     def front_sizes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pivot columns k and update rows m of every front, in elimination order."""
+        """Return pivot columns k and update rows m of every front, in elimination order."""
         return np.diff(self.plan.start), np.diff(self.plan.pointer)
 
     @property
     def nnz_factor(self) -> int:
-        """Entries of L, or of L and U with one diagonal, zeros of merged fronts included."""
+        """Entries of L, or of L and U with one diagonal, including zeros from amalgamation."""
         k, m = (x.astype(np.int64) for x in self.front_sizes())
         lower = int((k * (k + 1) // 2 + k * m).sum())
         panels = self.symbolic.method.panels
@@ -212,34 +212,33 @@ class Analyzed(Versioned):
 
     @cached_property
     def levels(self) -> int:
-        """Fronts on the longest path from a leaf to a root of the assembly tree."""
+        """Number of fronts on the longest path from a leaf to a root of the assembly tree."""
         return int(depths(self.plan.parent).max(initial=0))
 
     @property
     def memory(self) -> dict[str, int]:
         """Bytes of a factorization on this machine, in the analyzed scalar type.
 
-        ``factor`` stays, with the matrix; ``contribution`` is the peak of the contribution blocks
-        and goes after the factorization, ``index`` is this analysis, ``total`` their sum. On a GPU
-        what is needed beyond the factor for contribution blocks stays for the next factorization,
-        and ``solve`` is what solves take besides. ``device`` and ``host`` tell where all this is.
+        ``factor`` includes the matrix. ``contribution`` is the peak of the contribution blocks,
+        released after the factorization, except on a GPU, which reserves it for the next one.
+        ``index`` is this analysis, ``total`` the sum. ``solve`` is the workspace of solves on a
+        GPU. ``device`` and ``host`` are the bytes in each memory.
         """
         return self.memory_for(self.dtype)
 
     def memory_for(
         self, dtype: Any, threads: int | None = None, rhs: int = 1, memory: str | float = "auto"
     ) -> dict[str, int]:
-        """As `memory`, for a scalar type, a number of threads, and so many right-hand sides.
+        """Return `memory` for a scalar type, a number of threads and `rhs` right-hand sides.
 
-        Threads are those of a CPU; right-hand sides, of one call of `solve`, count on a GPU.
-        ``device`` is all that is taken of a GPU, and ``host`` of the host beside it: panels that
-        go there. What they are follows from `memory` as for `frontal.factorize`, and by ``"auto"``
-        from what the GPU has left now.
+        `threads` matters on a CPU only; `rhs`, of one call of `solve`, on a GPU only. ``device``
+        is all memory of the GPU, ``host`` that of panels streamed to the host. `memory` is as for
+        `frontal.factorize`: ``"auto"`` depends on the memory that is free on the GPU now.
 
         Raises
         ------
         FactorMemoryError
-            With the least limit that would do, if the one that is given would not.
+            If a factor does not fit into `memory`; with the least sufficient limit.
         """
         dtype, memory = np.dtype(dtype), required_memory(memory)
         values = np.promote_types(dtype, self.dtype)
@@ -251,11 +250,11 @@ class Analyzed(Versioned):
         return sizes | {"device": 0, "host": sizes["total"]}
 
     def to_networkx(self) -> nx.DiGraph:
-        """The assembly tree: an edge from each front to its parent, sizes as node attributes.
+        """Return the assembly tree: edges from fronts to their parents, sizes as node attributes.
 
         Nodes carry ``pivots`` (k), ``updates`` (m) and ``flops``.
         """
-        import networkx as nx  # takes as long as a small system
+        import networkx as nx  # the import takes as long as a small system
 
         tree = nx.DiGraph()
         k, m = self.front_sizes()
@@ -269,57 +268,57 @@ class Analyzed(Versioned):
 
     @property
     def engine(self) -> Backend:
-        """The backend that factorizes matrices of this pattern, with the indices that it needs."""
+        """The backend that factorizes matrices of this pattern, with its indices."""
         return backend_for(self, self.symbolic, resolved(self.backend, self.flops, self.dtype))
 
-    # --- the same pattern otherwise ----------------------------------------------------------
+    # --- variants of the analysis ------------------------------------------------------------
 
     def on(self, backend: str) -> Self:
-        """The same analysis, with its ordering and its fronts, for a backend."""
+        """Return the same analysis, with its ordering and its fronts, for a backend."""
         return replace(self, backend=backend)
 
     def analyzed_for(self, backend: str, matrix: Canonical) -> Self:
-        """The analysis of the same pattern with the order and the fronts that suit a backend."""
+        """Return a new analysis of the matrix with ordering and fronts chosen for a backend."""
         method, fallback = self.symbolic.method, self.fallback
         return self.from_matrix(matrix, method, self.choices, backend=backend, fallback=fallback)
 
     def as_general(self, matrix: Canonical) -> Self:
-        """The analysis of the same pattern, in the same order, for LU."""
+        """Return the analysis of the same pattern, in the same order, for LU."""
         choices = SymbolicOptions("given", self.perm)
         return self.from_matrix(matrix, LU, choices, backend=self.backend, asked=self.choices)
 
     def as_indefinite(self) -> Self:
-        """The same analysis, with its order and its fronts, for LDL^T or LDL^H."""
+        """Return the same analysis, with its ordering and its fronts, for LDL^T or LDL^H."""
         method = symmetric_method(self.dtype, True)
         return replace(self, symbolic=replace(self.symbolic, method=method))
 
     def amended(self, symbolic: Symbolic) -> Self:
-        """The analysis in which columns are in the fronts that have eliminated them."""
+        """Return the analysis with delayed columns in the fronts that have eliminated them."""
         more = {"first": self.first or self, "amendments": self.amendments + 1}
         return replace(self.with_fronts(symbolic), **more)
 
     def with_fronts(self, symbolic: Symbolic) -> Self:
-        """The same pattern with other fronts."""
+        """Return the same analysis with another symbolic phase."""
         return replace(self, symbolic=symbolic)
 
     def for_new_values(self) -> Self:
-        """What to begin with for other values: amendments do not pile up for ever."""
+        """Return the analysis for other values: the first one after too many amendments."""
         return self if self.amendments <= _MAX_AMENDMENTS or self.first is None else self.first
 
     def all_paired(self, matrix: Canonical) -> Self:
-        """The analysis of the same pattern with all pairs tied, where the order gave no pivots."""
+        """Return an analysis that pairs all tiny diagonal entries, if this one gave no pivots."""
         log.info("no sound pivots in this order: each tiny diagonal entry gets a partner")
         method = self.symbolic.method
         more = {"backend": self.backend, "fallback": self.fallback}
         return self.from_matrix(matrix, method, SymbolicOptions(pairs="all"), **more)
 
     def unpaired(self, matrix: Canonical) -> Self:
-        """The analysis of the same pattern with rows moved, where pairs were not enough."""
+        """Return an analysis for LU with rows moved, after pairs gave no pivots."""
         log.info("pairs of columns give no sound pivots: moving rows instead")
         return self.from_matrix(matrix, LU, SymbolicOptions(pairs="none"), backend=self.backend)
 
     def snapshot(self, matrix: Canonical) -> Canonical:
-        """A matrix of this pattern with values of its own: the user may go on to change A."""
+        """Return the matrix with values that the user cannot change: a copy unless `owned`."""
         symbolic = self.symbolic
         if matrix.owned:
             return matrix
@@ -331,12 +330,12 @@ class Analyzed(Versioned):
         return Canonical(symbolic.indptr, symbolic.indices, data, *known, owned=True)
 
     def matching_pattern(self, matrix: Canonical) -> Canonical:
-        """`matrix`, if it has the analyzed pattern.
+        """Return `matrix` if it has the analyzed pattern.
 
         Raises
         ------
         ValueError
-            Otherwise.
+            If order or pattern differ.
         """
         if matrix.n != self.n:
             raise ValueError(f"the matrix is {matrix.shape}, the analysis is for n = {self.n}")

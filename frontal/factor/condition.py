@@ -1,8 +1,8 @@
-"""How much a solution may err: condition numbers, estimated from a few solves with the factors.
+"""Condition numbers of solutions, estimated by a few solves with the factors.
 
 The relative error of x is at most || |A^-1| w || times the precision, for w = |A||x| + |b| and x of
-norm 1 (Skeel 1979; LAPACK's xGERFS). Unlike the condition of A it does not depend on the scaling of
-rows, and counts errors in the units of x: a badly scaled matrix is not called ill-conditioned.
+norm 1 (Skeel 1979; LAPACK's xGERFS). Unlike the condition number of A, this one is independent of
+row scaling and measures errors in the units of x: bad scaling alone does not make it large.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from . import refine
 from .extreme_scales import ZERO, Scaled, exponents, near_border, scaling_exponents
 from .mixed import ImpreciseError, is_mixed
 
-_MAX_NAMED_COLUMNS = 4
-_MAX_CHANGE_NORM = 0.1  # of 1, where A may be singular though the factors are not
+_MAX_NAMED_COLUMNS = 4  # in a warning
+_MAX_CHANGE_NORM = 0.1  # of I - A' Ã^-1: from 1 on A may be singular though its factors are not
 
 _NormEstimate = tuple[
     float, Callable[[], np.ndarray]
-]  # a norm, and a combination of columns: a null one
+]  # a norm, and a function for the weights of a nearly dependent combination
 
 
 class _UnsureError(Exception):
-    """Solutions where the factor is are not good enough."""
+    """Insufficient accuracy of solutions on the device of the factor."""
 
 
 class ConditionEstimate(NamedTuple):
-    """A condition number, and what it comes from.
+    """A condition number and the columns that cause it.
 
     Attributes
     ----------
     condition : float
-        Infinite where the factors give no numbers.
+        Infinite if no finite estimate exists.
     columns : tuple of int
-        The columns of A that a nearly dependent combination has most of; none if the condition
-        number is small.
+        The columns of A with the largest weights in a nearly dependent combination; empty if the
+        condition number is small.
     """
 
     condition: float
@@ -54,21 +54,21 @@ class ConditionEstimate(NamedTuple):
 
 
 def solution_condition(solution: Solution, *, roughly: bool = False) -> ConditionEstimate:
-    """By how much the relative error of solutions may exceed their precision, infinity norms.
+    """Estimate the largest ratio of the error of solutions to their precision, infinity norms.
 
-    One estimate for all columns: of || |op(A)^-1| w ||, where each w_i is the largest of all
-    columns'. Residuals that are larger than the precision of a row count there.
+    One estimate serves all columns: || |op(A)^-1| w ||, where w_i is the maximum over columns.
+    Residuals above the precision of a row enlarge its weight.
 
     Parameters
     ----------
     solution : Solution
-        Without any but zero it is the condition of the scaled matrix.
+        If all solutions are zero, the result is the condition number of the scaled matrix.
     roughly : bool
-        No better one is sought than one that is small, by whatever bound.
+        Return the first bound or estimate that is small enough for no warning.
     """
     limit = THRESHOLDS.warned / solution.error
     small = limit / margin_of(solution.X.dtype)
-    enough, harmless = (small, limit) if roughly else (0.0, small)  # nothing is said of columns
+    enough, harmless = (small, limit) if roughly else (0.0, small)  # harmless: no columns named
     hidden = hides(solution.factor)
     with np.errstate(all="ignore"):
         certain = not hidden and not _near_border(solution)
@@ -82,17 +82,17 @@ def solution_condition(solution: Solution, *, roughly: bool = False) -> Conditio
 
 
 class Solution(NamedTuple):
-    """What `solution_condition` is asked of.
+    """Solutions of a system with their factor and errors.
 
     Attributes
     ----------
     factor : NumericFactor
     trans : str
         op(A).
-    X, B : (n, k) arrays, with the factor
+    X, B : (n, k) arrays of the factor's backend
         Solutions and right-hand sides.
     errors : BackwardErrors
-        Of X.
+        Errors of X.
     """
 
     factor: NumericFactor
@@ -108,23 +108,23 @@ class Solution(NamedTuple):
 
     @property
     def system(self) -> LinearSystem:
-        """op(A) X = B, where the factor is."""
+        """op(A) X = B on the device of the factor."""
         return self.factor.system(self.trans, self.X.dtype)
 
     def weights(self) -> Vectors | None:
-        """The weights w of `solution_condition`, (n,); None if all solutions are zero."""
+        """Return the weights w of `solution_condition`, (n,); None if all solutions are zero."""
         return self.system.weights(self.X, self.B, self.errors.solution, self.error)
 
 
 def _near_border(solution: Solution) -> bool:
-    """Whether solutions with A as it is do not tell, for their exponents."""
+    """Return whether extreme exponents make solves with the unscaled A unreliable."""
     return not solution.errors.fine and bool(
         near_border(solution.errors, solution.factor.dtype, solution.X.dtype).any()
     )
 
 
 def _quick_estimate(solution: Solution, enough: float, limit: float) -> float | None:
-    """A condition number within the limit where the factor is, of A as it is, in few steps."""
+    """Return a condition number of the unscaled A within the limit by few steps, or None."""
     factor, trans, X, B, errors = solution
     if is_mixed(factor):
         return None
@@ -133,9 +133,9 @@ def _quick_estimate(solution: Solution, enough: float, limit: float) -> float | 
 
 
 def _unscaled_estimate(solution: Solution, enough: float) -> _NormEstimate | None:
-    """The estimate where the factor is, of A as it is; None where that does not tell.
+    """Return the estimate for the unscaled A on the device of the factor; None if it is unreliable.
 
-    That is so where solutions have to be mended.
+    Inaccurate solves on the device make it unreliable.
     """
     factor, trans, X, B, errors = solution
     probes = factor.system(trans, X.dtype).probes(X, B, errors.solution, solution.error)
@@ -149,7 +149,7 @@ def _unscaled_estimate(solution: Solution, enough: float) -> _NormEstimate | Non
     if not np.isfinite(norm):
         return None
 
-    def near_null() -> np.ndarray:  # whose largest entries alone are looked at
+    def near_null() -> np.ndarray:  # only its largest entries are used
         column = scaling_exponents(factor, trans)[1]
         return shifted(factor.download(systems[0].solve(signs))[:, 0], -column)
 
@@ -159,7 +159,7 @@ def _unscaled_estimate(solution: Solution, enough: float) -> _NormEstimate | Non
 def _estimated_norm(
     probes: Probes, systems: list[LinearSystem], refining: bool, enough: float
 ) -> Norm:
-    """Return || |op(A)^-1| w ||, for the weights w of the probes, estimated where the factor is."""
+    """Estimate || |op(A)^-1| w || for the weights w of the probes, on the device of the factor."""
     solve, adjoint = (_blocked_solver(one, probes.width, refining) for one in systems)
     return one_norm(probes, adjoint, solve, enough)
 
@@ -175,10 +175,10 @@ def factor_condition(
     trans : str
         op(A).
     dtype : numpy.dtype
-        Of solutions. If the factors are of a lower precision, they estimate it as long as it is
-        small for that, and else it is infinite.
+        Scalar type of solutions. Factors of lower precision give an estimate only if it is small
+        for their precision; otherwise the result is infinite.
     certify : bool
-        A bound is tried first.
+        Try an upper bound first.
     """
     with np.errstate(all="ignore"):
         if hides(factor):
@@ -196,7 +196,7 @@ def factor_condition(
 def _row_sum_norm(
     factor: NumericFactor, trans: str, dtype: np.dtype, certify: bool
 ) -> tuple[float, bool]:
-    """Return || |op(A)^-1| |op(A)| e || by solutions with the factors alone; is it a bound?"""
+    """Return || |op(A)^-1| |op(A)| e || by unrefined solves, and whether it is an upper bound."""
     if dtype == factor.dtype:
         estimate = factor.condition_fast(trans, CERTIFIED if certify else ESTIMATED)
         if estimate is not None:
@@ -216,14 +216,14 @@ def _row_sum_norm(
 
 
 def _hidden_norm(factor: NumericFactor, trans: str) -> float:
-    """Estimate the same by refined solutions, on the host, in variables of moderate size.
+    """Estimate || |op(A)^-1| |op(A)| e || by refined solves of the scaled system, on the host.
 
-    It is infinite where a solution is not found: small pivots may be those of another matrix.
+    Return infinity if a solve is not accurate: factors with small pivots may be of another matrix.
     """
     scaled, sides = Scaled.from_factor(factor), _sides(trans)
     magnitude, column = scaled.op(sides[0])[1], scaled.sides(sides[0])[1]
     w, g = magnitude @ np.ldexp(1.0, -column), np.ldexp(1.0, column)[:, None]
-    if not (w > 0).all():  # a row of zeros, which no weight would show
+    if not (w > 0).all():  # a zero row, which the weights would hide
         return np.inf
     solve, adjoint = _solvers(factor, scaled, sides, True, certain=True)
     try:
@@ -233,10 +233,10 @@ def _hidden_norm(factor: NumericFactor, trans: str) -> float:
 
 
 def _scaled_estimate(solution: Solution, enough: float, hidden: bool) -> _NormEstimate:
-    """The estimate on the host, in variables of moderate size."""
+    """Return the estimate on the host, for the system scaled to moderate exponents."""
     factor, trans = solution.factor, solution.trans
     X, B = factor.download(solution.X), factor.download(solution.B)
-    if trans == "T":  # the conjugate of a system with A^H
+    if trans == "T":  # the conjugate of the system with A^H
         X, B = X.conj(), B.conj()
     scaled, sides = Scaled.from_factor(factor), _sides(trans)
     w, g = _weights(scaled, sides[0], X, B, solution.error)
@@ -247,14 +247,14 @@ def _scaled_estimate(solution: Solution, enough: float, hidden: bool) -> _NormEs
 
 
 def _sides(trans: str) -> tuple[str, str]:
-    """Solves with op(A), but for conjugates, and with its adjoint."""
+    """Return `trans` of op(A), up to conjugation, and of its adjoint."""
     return ("N", "H") if trans == "N" else ("H", "N")
 
 
 def _weights(
     scaled: Scaled, trans: str, X: np.ndarray, B: np.ndarray, error: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """w of the scaled system, and the sizes of its unknowns in units of x."""
+    """Return w of the scaled system, and the sizes of its unknowns in units of x."""
     (A, magnitude), (row, column) = scaled.op(trans), scaled.sides(trans)
     used = X.any(axis=0) & np.isfinite(X).all(axis=0)
     if not used.any():
@@ -270,10 +270,10 @@ def _weights(
 
 
 def sure(factor: NumericFactor) -> bool:
-    """Whether rounding has left the factors those of A' but for a small part, however small pivots.
+    """Return whether the factors, despite small pivots, are those of A' up to a small change.
 
-    That is the 1-norm of I - A' Ã^-1, estimated, for the matrix Ã of the factors. Below 1 no matrix
-    between A' and Ã is singular: eigenvalues have the same signs, and inverses are alike.
+    The change is the estimated 1-norm of I - A' Ã^-1, for the product Ã of the factors. Below 1, no
+    matrix between A' and Ã is singular: eigenvalues have the same signs, and inverses are close.
     """
     n, scaled = factor.symbolic.n, Scaled.from_factor(factor)
     if n == 0:
@@ -291,7 +291,7 @@ def sure(factor: NumericFactor) -> bool:
 
 
 def hides(factor: NumericFactor) -> bool:
-    """Whether solutions by the factors alone hide what A is, since pivots are small."""
+    """Return whether small pivots make unrefined solves unreliable evidence about A."""
     small = not factor.health().pivot_ratio >= eps_of(factor.matrix_dtype) ** 0.5
     return bool(small or factor.perturbed or factor.nulls.size)
 
@@ -304,9 +304,9 @@ def _solvers(
     *,
     certain: bool = False,
 ) -> list[Product]:
-    """Solutions by the factors alone; refined, where small pivots or rounding hide what A is.
+    """Return solvers by the factors alone; refined ones if `hidden` or in mixed precision.
 
-    `certain`: `_UnsureError` is raised where refined ones are not accepted.
+    If `certain`, refined solvers raise `_UnsureError` for solutions that are not accepted.
     """
     if not (hidden or is_mixed(factor)):
         return [scaled.solver(factor, trans) for trans in sides]
@@ -334,7 +334,7 @@ def _gmres_rescue(
 
 
 def _blocked_solver(system: LinearSystem, width: int, mixed: bool) -> Product:
-    """The same where the factor is, for no more columns at once than it is prepared for."""
+    """Return a solver on the device of the factor that solves at most `width` columns together."""
 
     def unsure(*_: object) -> Vectors:
         raise _UnsureError
@@ -356,7 +356,7 @@ def _blocked_solver(system: LinearSystem, width: int, mixed: bool) -> Product:
 def _refined(
     system: LinearSystem, otherwise: Callable[[Vectors, Vectors, BackwardErrors], Vectors]
 ) -> Product:
-    """Refined solutions, and what else there is for those that are not good enough."""
+    """Return a refining solver, with `otherwise` as fallback for inaccurate solutions."""
 
     def solve(B: Vectors) -> Vectors:
         X, errors, _ = refine.solve(system, B, None, True)
@@ -368,21 +368,21 @@ def _refined(
 
 
 def _dependent(v: np.ndarray) -> tuple[int, ...]:
-    """Places of the few largest entries of a vector."""
+    """Return the positions of the largest entries of a vector, at most `_MAX_NAMED_COLUMNS`."""
     size = np.where(np.isfinite(v), np.abs(v), np.inf)
     large = np.flatnonzero(size >= size.max() / 2)
     return tuple(large[np.argsort(-size[large], kind="stable")[:_MAX_NAMED_COLUMNS]].tolist())
 
 
 def reciprocal_condition(factor: NumericFactor) -> float:
-    """1 / (|A| |A^-1|) in the 1-norm, estimated; 0 where that is no number."""
+    """Return 1 / (|A| |A^-1|) in the 1-norm, estimated; 0 if it is not finite."""
     n = factor.symbolic.n
     if n == 0:
         return 1.0
     scaled = Scaled.from_factor(factor)
     row, column = scaled.row, scaled.column
     solve, adjoint = _solvers(factor, scaled, ("N", "H"), hides(factor))
-    # A^-1 = D_c A'^-1 D_r, with the largest entries of both taken out
+    # A^-1 = D_c A'^-1 D_r, with the largest entries of both factored out
     most = int(row.max()), int(column.max())
     column_scale, row_scale = np.ldexp(1.0, column - most[1]), np.ldexp(1.0, row - most[0])[:, None]
     with np.errstate(all="ignore"):

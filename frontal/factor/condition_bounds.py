@@ -1,7 +1,7 @@
-"""Condition numbers of solutions that follow from those for other weights.
+"""Bounds of a solution's condition number from condition numbers for other weights.
 
 || |A^-1| w || grows with w: it is between min(w/v) and max(w/v) times || |A^-1| v ||. So the number
-for the row sums of |A|, or for the weights of the last solution, often tells enough of the next.
+for the row sums of |A|, or for the weights of the last solution, often bounds the next well enough.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ..numeric.thresholds import THRESHOLDS
 from .condition import ConditionEstimate, Solution
 from .mixed import is_mixed
 
-_ESTIMATE_MARGIN = THRESHOLDS.margin_single  # estimates were, by so much at most
-_RATIO_TOLERANCE = 0.01  # weights whose ratios differ from 1 by less have one estimate
+_ESTIMATE_MARGIN = THRESHOLDS.margin_single  # estimates were too small by this factor at most
+_RATIO_TOLERANCE = 0.01  # weights whose ratios differ from 1 by less share an estimate
 
 
 class WeightedCondition(NamedTuple):
-    """A solution's own condition number, or a bound if it names no columns; and its weights."""
+    """Weights of a solution and its condition number, which is a bound if it names no columns."""
 
     weights: Vectors
     estimate: ConditionEstimate
@@ -30,7 +30,7 @@ class WeightedCondition(NamedTuple):
     def from_solution(
         cls, solution: Solution, estimate: ConditionEstimate
     ) -> WeightedCondition | None:
-        """Return that of a solution; None if none is to be kept."""
+        """Create it for a solution; None if its estimate cannot be reused."""
         if is_mixed(solution.factor) or not np.isfinite(estimate.condition):
             return None
         w = solution.weights()
@@ -40,15 +40,15 @@ class WeightedCondition(NamedTuple):
 def compare(
     solution: Solution, condition: Condition, last: WeightedCondition | None
 ) -> ConditionEstimate | None:
-    """Return a bound of the condition number of solutions that decides about a warning, or None.
+    """Return a bound of the condition number that decides about a warning, or None.
 
     Parameters
     ----------
     solution : Solution
     condition : Condition
-        Of the factor, for op(A).
+        Condition number of the factor, for op(A).
     last : WeightedCondition, optional
-        Of another solution.
+        Condition number of another solution.
     """
     error = solution.error
     by_rows = condition.counted * error <= THRESHOLDS.warned

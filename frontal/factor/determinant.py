@@ -10,7 +10,7 @@ from .extract import column_positions, row_positions
 
 
 def slogdet(factor: NumericFactor) -> tuple[np.number, float]:
-    """Sign (or phase) and logarithm of the modulus of det(A); (0, -inf) with null pivots."""
+    """Return sign (or phase) and logarithm of the modulus of det(A); (0, -inf) with null pivots."""
     method, scaling = factor.symbolic.method, factor.scaling
     if factor.nulls.size:
         return factor.dtype.type(0), -np.inf
@@ -25,14 +25,14 @@ def slogdet(factor: NumericFactor) -> tuple[np.number, float]:
     phase = np.prod(pivots / np.where(size > 0, size, 1.0))
     if method.inertia(factor.dtype):
         phase = np.sign(np.real(phase))
-    elif not method.one_triangle:  # else rows and columns are moved alike
+    elif not method.one_triangle:  # otherwise rows and columns are permuted equally
         for perm in (row_positions(factor), column_positions(factor)):
             phase = phase * permutation_sign(perm)
     return pivots.dtype.type(phase), logdet
 
 
 def _pivots(factor: NumericFactor) -> np.ndarray:
-    """Diagonal of L, U or D; of a 2x2 pivot the determinant over a number, and that number."""
+    """Return the diagonal of L, U or D; for a 2x2 pivot det/e and e, with its subdiagonal e."""
     pivots, coupling = factor.diagonal(), factor.subdiagonal()
     first = np.flatnonzero(coupling)
     if first.size:
@@ -44,7 +44,7 @@ def _pivots(factor: NumericFactor) -> np.ndarray:
 
 
 def logdet(factor: NumericFactor) -> float:
-    """Natural logarithm of det(A); a ValueError if that is not positive."""
+    """Return the natural logarithm of det(A); raise ValueError if det(A) is not positive."""
     sign, value = slogdet(factor)
     if not (np.imag(sign) == 0 and np.real(sign) > 0):
         raise ValueError(f"det(A) is not positive (its sign is {sign}); use slogdet()")
@@ -53,7 +53,7 @@ def logdet(factor: NumericFactor) -> float:
 
 @jit
 def permutation_sign(perm):
-    """+1 for an even permutation, -1 for an odd one."""
+    """Return +1 for an even permutation, -1 for an odd one."""
     seen = np.zeros(perm.size, np.bool_)
     sign = 1
     for i in range(perm.size):

@@ -1,9 +1,9 @@
-"""What is said of a factor and of its solutions: evidence of singularity, warnings, errors.
+"""Verdicts on a factor and its solutions: evidence of singularity, warnings, errors.
 
-A solution passes without a word if its backward error is accepted and the error that this leaves in
-x, by a condition number, is small. Each factor has condition numbers of its own, for all right-hand
-sides (`numeric.condition`); nothing is taken from factors of other values. Where that number is
-not small, the solution's own is estimated, and decides.
+A solution needs no warning if its backward error is accepted and the resulting error in x, by a
+condition number, is small. Each factor has its own condition numbers, for all right-hand sides
+(`numeric.condition`); none is reused for other values. If that number is not small, the solution's
+own condition number is estimated, and decides.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from .nullspace import NOISE, NullSpace, null_space
 from .report import warn_of_condition, warn_of_error, warn_of_rank
 
 SINGULAR = ("raise", "warn", "allow")
-_MAX_CONSISTENT_ROUNDINGS = 1000  # roundings; a larger part of b outside of the range of A is meant
-_MAX_FIXES = 2
+_MAX_CONSISTENT_ROUNDINGS = 1000  # largest backward error of a consistent singular system
+_MAX_FIXES = 2  # corrections of a solution with fixed null columns
 
 
 def require_singular(singular: str) -> None:
-    """Refuse what is nothing to be done about a singular matrix.
+    """Raise if `singular` is not a valid option.
 
     Raises
     ------
@@ -52,33 +52,33 @@ def require_singular(singular: str) -> None:
 
 @dataclass
 class Diagnosis:
-    """What is known of how near a factorized matrix is to a singular one.
+    """The results on how close a factorized matrix is to a singular one.
 
     Attributes
     ----------
     singular : {"raise", "warn", "allow"}
-        What is done about a singular matrix.
+        Response to a singular matrix.
     perturbed, pivot_ratio
-        Of the factor, as far as it was examined.
+        Perturbed pivots and smallest relative pivot of the factor, after `examine`.
     conditions : dict
-        By whether op(A) has other row sums than A, and by the precision of solutions: the factor's
-        condition number, once a solution has needed it.
+        The factor's condition numbers computed so far. The key is whether the row sums of |op(A)|
+        differ from those of |A|, and the precision of solutions.
     certifies : bool
         No certificate of a condition number has failed for the pattern; a failed one costs a
-        solution, and decides nothing.
+        solve and decides nothing.
     hidden : bool
-        Pivots are so small that solutions by the factors alone hide what A is.
+        Small pivots: solutions by the factors alone may not show the condition of A.
     nulls : dict
-        By op(A): its null space, if that was sought.
+        The null space of each op(A), if it was sought.
     regular : bool
-        A scaling has shown that A is not singular, whatever pivots are.
+        A scaling has shown that A is not singular, despite small pivots.
     weighed : dict
-        As `conditions`: the last solution's own condition number that was estimated.
+        The last estimate of a solution's own condition number, by the keys of `conditions`.
     sure : bool, optional
-        Whether rounding errors leave no doubt that A is regular (`condition.sure`); None before
-        that is computed.
+        Rounding errors leave no doubt that A is regular (`condition.sure`); None before that is
+        computed.
     matched : bool
-        A matching of these or of earlier values was sought, and pivots were as small by it.
+        A matching of these or of earlier values was computed, and left pivots as small.
     """
 
     singular: str = "raise"
@@ -97,7 +97,7 @@ class Diagnosis:
         require_singular(self.singular)
 
     def copy(self) -> Diagnosis:
-        """For a copy of the factor."""
+        """Return the diagnosis for a copy of the factor."""
         copies = {name: dict(getattr(self, name)) for name in ("conditions", "nulls", "weighed")}
         return replace(self, **copies)
 
@@ -114,21 +114,22 @@ class Diagnosis:
         backward_error: Callable[[np.ndarray], float],
         before: Diagnosis,
     ) -> None:
-        """Look for evidence that A is singular, where pivots make that likely.
+        """Look for evidence that A is singular, if small pivots make that likely.
 
         Parameters
         ----------
         factor : NumericFactor
         backward_error : callable
-            Of a refined solution, for a right-hand side (n, 1) on the host.
+            Return the backward error of a refined solution for an (n, 1) right-hand side on the
+            host.
         before : Diagnosis
-            Of other values of the pattern, of which no evidence is taken.
+            Diagnosis of other values of the pattern; only `certifies` is reused.
 
         Raises
         ------
         SingularMatrixError
-            If A is singular, with its rank, unless `singular` says otherwise; and without a rank
-            if the factor gives no solutions.
+            If A is singular, with its rank, and `singular` is "raise"; without a rank if the
+            factor gives no accurate solutions.
         ImpreciseError
             If a factor of lower precision than A has small pivots, and A may be ill-conditioned.
         """
@@ -148,21 +149,21 @@ class Diagnosis:
             _demand_solutions(factor, backward_error)
 
     def _is_suspected(self, factor: NumericFactor) -> bool:
-        """Whether a condition number leaves it open that A is singular, in all scalings.
+        """Return whether, by its condition number, A may be singular in all scalings.
 
-        A condition number of |A^-1| |A| is no less than the spectral radius, which is some 1/eps
-        where a matrix is singular to working precision whatever the scaling (Bauer 1963).
+        The norm of |A^-1| |A| is at least its spectral radius, which is about 1/eps if a matrix is
+        singular to working precision in every scaling (Bauer 1963).
         """
         condition = self.condition(factor, "N", factor.matrix_dtype)
         return not condition.value * eps_of(factor.dtype) <= THRESHOLDS.suspected
 
     def is_doubtful(self, factor: NumericFactor) -> bool:
-        """Whether pivots leave it open that A is singular, though it seems regular."""
+        """Return whether small pivots leave it open that a seemingly regular A is singular."""
         seems = self.hidden and self.null_space is None and not is_mixed(factor)
         return seems and self._may_be_singular(factor, eps_of(factor.dtype))
 
     def seek_nulls(self, factor: NumericFactor) -> None:
-        """Find the null space of A; raise or warn, as `singular` says, if there is one."""
+        """Find the null space of A; raise or warn, by `singular`, if there is one."""
         null = null_space(factor)
         self.regular = null is not None and not null.columns.size
         self.nulls = {"N": None if self.regular else null}
@@ -175,7 +176,7 @@ class Diagnosis:
 
     # --- of solutions ------------------------------------------------------------------------
 
-    @np.errstate(all="ignore")  # of what is not finite, the errors tell
+    @np.errstate(all="ignore")  # errors report non-finite solutions
     def fixed(
         self,
         factor: NumericFactor,
@@ -184,7 +185,7 @@ class Diagnosis:
         trans: str,
         errors: BackwardErrors | None,
     ) -> tuple[Vectors, BackwardErrors | None]:
-        """Of a singular system the solution that is zero in null columns, where there is one."""
+        """Return, for a consistent singular system, the solution that is zero in null columns."""
         if self.null_space is None or not B.shape[1]:
             return X, errors
         if trans not in self.nulls:
@@ -217,7 +218,7 @@ class Diagnosis:
         dtype: np.dtype,
         limited: bool,
     ) -> None:
-        """Raise, warn or say nothing of solutions.
+        """Raise or warn if solutions are not accurate.
 
         Parameters
         ----------
@@ -226,9 +227,9 @@ class Diagnosis:
         estimate : ConditionEstimate or None
             See `estimated`.
         dtype : numpy.dtype
-            Of the solutions.
+            Scalar type of the solutions.
         limited : bool
-            The number of corrections was.
+            The user limited the number of refinement steps.
         """
         null = self.null_space
         if null is not None or not errors.fine:
@@ -264,9 +265,9 @@ class Diagnosis:
         trans: str,
         anew: bool = False,
     ) -> ConditionEstimate | None:
-        """Return the condition number of solutions; None if the factor's says that it is small.
+        """Return the condition number of solutions; None if the factor's own is small.
 
-        It is made `anew` for a report.
+        If `anew`, always estimate it, for a report.
         """
         if not X.size or not errors.worst < np.inf or self.null_space is not None:
             return None
@@ -292,9 +293,9 @@ class Diagnosis:
         return estimate
 
     def condition(self, factor: NumericFactor, trans: str, dtype: np.dtype) -> Condition:
-        """Return the factor's condition number for op(A), found when it is needed first.
+        """Return the factor's condition number for op(A), computed at its first use.
 
-        It silences nothing where pivots are so small that it may be that of another matrix.
+        If pivots are so small that A may be singular, it suppresses no warning.
         """
         known = self.condition_known(factor, trans, dtype)
         if known is None:
@@ -309,31 +310,32 @@ class Diagnosis:
     def condition_known(
         self, factor: NumericFactor, trans: str, dtype: np.dtype
     ) -> Condition | None:
-        """Return the factor's condition number for op(A), if it was needed before."""
+        """Return the factor's condition number for op(A) if it was computed; else None."""
         return self.conditions.get(_key(factor, trans, dtype))
 
     def keep(
         self, factor: NumericFactor, trans: str, dtype: np.dtype, condition: Condition
     ) -> None:
-        """Keep the factor's condition number for op(A)."""
+        """Store the factor's condition number for op(A)."""
         self.conditions[_key(factor, trans, dtype)] = condition
 
     def is_silent(self, condition: Condition, error: float) -> bool:
-        """Return whether solutions with an error, no less than eps, pass without a word."""
+        """Return whether solutions with an error of at least eps need no warning."""
         return self.null_space is None and condition.is_silent(error)
 
     def will_estimate(
         self, factor: NumericFactor, trans: str, dtype: np.dtype, anew: bool = False
     ) -> bool:
-        """Whether a condition number is estimated with the next solution, by the factors alone.
+        """Return whether the next solve also estimates a condition number by the factors alone.
 
-        No pivot is small then, and none is known nor to be certified, or one is made `anew`.
+        It does if no pivot is small, and if `anew` or if no condition number is known and none is
+        to be certified.
         """
         needed = anew or (self.condition_known(factor, trans, dtype) is None and not self.certifies)
         return needed and self.null_space is None and not self.hidden
 
     def _may_be_singular(self, factor: NumericFactor, eps: float) -> bool:
-        """Whether pivots are so small that an estimate may not see how near to singular A is."""
+        """Return whether small pivots may hide from an estimate that A is nearly singular."""
         if not (factor.nulls.size or self.pivot_ratio < NOISE * eps):
             return False
         if self.sure is None:
@@ -342,12 +344,12 @@ class Diagnosis:
 
 
 def _key(factor: NumericFactor, trans: str, dtype: np.dtype) -> tuple[bool, float]:
-    """Return whether moduli of op(A) are not those of A, and the precision of solutions."""
+    """Return whether |op(A)| may differ from |A|, and the precision of solutions."""
     return trans != "N" and not factor.symbolic.method.one_triangle, eps_of(dtype)
 
 
 def _demand_solutions(factor: NumericFactor, backward_error: Callable[[np.ndarray], float]) -> None:
-    """Refuse a factor with small pivots that gives no solutions."""
+    """Raise if a factor with small pivots gives no accurate solutions."""
     b = np.random.default_rng(0).standard_normal((factor.symbolic.n, 1)).astype(factor.dtype)
     rows = 1.0 if factor.scaling is None else factor.scaling.row[:, None]
     with np.errstate(all="ignore"):
@@ -360,11 +362,11 @@ def _demand_solutions(factor: NumericFactor, backward_error: Callable[[np.ndarra
 
 
 def _demand_condition(factor: NumericFactor, pivot_ratio: float) -> None:
-    """Refuse a factor in single whose pivots are rounding, unless A is well-conditioned."""
+    """Raise if pivots in single precision are rounding errors, unless A is well-conditioned."""
     if factor.perturbed or factor.nulls.size:
         raise ImpreciseError("pivots are zero or were replaced")
     if pivot_ratio >= NOISE * np.finfo(factor.dtype).eps:
-        return  # solutions will tell
+        return  # solves will show it
     system = factor.system("N", factor.matrix_dtype)
     B = factor.upload(np.ones((factor.symbolic.n, 1), factor.matrix_dtype, order="F"))
     X, errors, _ = refine.solve(system, B, None, True)
@@ -375,12 +377,12 @@ def _demand_condition(factor: NumericFactor, pivot_ratio: float) -> None:
 
 
 def _require_condition(estimate: ConditionEstimate, eps: float) -> None:
-    """Leave what has to be warned of to a factor in double."""
+    """Raise, for a factor in double precision, if the estimate needs a warning."""
     if not estimate.condition * eps <= THRESHOLDS.warned:
         raise ImpreciseError(f"the condition number is about {estimate.condition:.0e}")
 
 
 def smallest_pivot_column(factor: NumericFactor) -> int:
-    """Column of A with the smallest pivot for what it came from."""
+    """Return the column of A with the smallest relative pivot."""
     args = factor.matrix, factor.symbolic, factor.scaling, factor.subdiagonal()
     return int(factor.symbolic.perm[int(np.argmin(relative_pivots(factor.diagonal(), *args)))])

@@ -11,7 +11,7 @@ from ..compile.jit import jit
 
 @jit
 def _counts(plan):
-    """Entries of each column of L, diagonal included; the same for each row of U."""
+    """Return the entries of each column of L and of each row of U, including the diagonal."""
     counts = np.empty(plan.start[-1], np.int64)
     for s in range(plan.parent.size):
         m = plan.pointer[s + 1] - plan.pointer[s]
@@ -22,7 +22,7 @@ def _counts(plan):
 
 @jit
 def _gather(plan, panel, panels, position, indptr, upper, unit):
-    """Columns of L, or rows of U if `upper`; indices of L's rows mapped through `position`."""
+    """Return columns of L with row indices mapped through `position`, or rows of U if `upper`."""
     indices = np.empty(indptr[-1], np.int32)
     data = np.empty(indptr[-1], panels.dtype)
     for s in range(plan.parent.size):
@@ -48,7 +48,7 @@ def _gather(plan, panel, panels, position, indptr, upper, unit):
 
 @jit
 def _interchanged(plan, pivots):
-    """Where each row, by elimination position before pivoting, ends after the interchanges."""
+    """Return the position of each row after the interchanges, by position before pivoting."""
     n = plan.start[-1]
     row_at = np.empty(n, np.int32)
     for i in range(n):
@@ -66,18 +66,18 @@ def _interchanged(plan, pivots):
 
 
 def column_positions(factor: NumericFactor) -> np.ndarray:
-    """Position of each column of A in elimination order, moved as rows are with one triangle."""
+    """Return each column's elimination position; interchanged like the rows in LDL^T and LDL^H."""
     before = np.argsort(factor.symbolic.perm).astype(np.int32)
     return _positions(factor)[before] if factor.symbolic.method.indefinite else before
 
 
 def row_positions(factor: NumericFactor) -> np.ndarray:
-    """Position of each row of A in elimination order, after the interchanges."""
+    """Return the position of each row of A in elimination order, after the interchanges."""
     return _positions(factor)[np.argsort(factor.symbolic.row_perm)]
 
 
 def row_at(factor: NumericFactor) -> np.ndarray:
-    """(n,) position before the interchanges of the row that is at each position after them."""
+    """Return, for each position after the interchanges, the row's position before them, (n,)."""
     return np.argsort(_positions(factor))
 
 
@@ -86,12 +86,12 @@ def _positions(factor: NumericFactor) -> np.ndarray:
 
 
 def _rows(factor: NumericFactor, position: np.ndarray) -> np.ndarray:
-    """The row of A at each position of elimination, after the interchanges."""
+    """Return the row of A at each elimination position, after the interchanges."""
     return np.argsort(position[np.argsort(factor.symbolic.row_perm)])
 
 
 def lower_factor(factor: NumericFactor) -> sp.csc_array:
-    """L by columns, in elimination order; of the matrix before it was scaled."""
+    """Return L by columns, in elimination order, of the unscaled matrix."""
     position, scaling = _positions(factor), factor.scaling
     L = sp.csc_array(_triangle(factor, position, False))
     if scaling is None:
@@ -102,7 +102,7 @@ def lower_factor(factor: NumericFactor) -> sp.csc_array:
 
 
 def upper_factor(factor: NumericFactor) -> sp.csc_array:
-    """U in elimination order, of the matrix before it was scaled; L^H for Cholesky, D L^H of LDL^H.
+    """Return U of the unscaled matrix in elimination order: L^H for Cholesky, D L^H for LDL^H.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def upper_factor(factor: NumericFactor) -> sp.csc_array:
 
 
 def block_diagonal(factor: NumericFactor) -> sp.csc_array:
-    """D of LDL^H in elimination order, of the matrix before it was scaled."""
+    """Return D of LDL^H in elimination order, of the unscaled matrix."""
     method, n = factor.symbolic.method, factor.symbolic.n
     if not method.indefinite:
         raise ValueError(f"the factors of {method.name} have no D: take L and U")
@@ -147,7 +147,7 @@ def block_diagonal(factor: NumericFactor) -> sp.csc_array:
 
 
 def pivots(factor: NumericFactor) -> np.ndarray:
-    """(n,) pivots in the numbering of A's columns, of the matrix before it was scaled."""
+    """Return the (n,) pivots by columns of A, of the unscaled matrix."""
     values, method = factor.diagonal(), factor.symbolic.method
     position = column_positions(factor)
     if not method.pivots:

@@ -1,11 +1,11 @@
-"""Systems near the borders of the exponent: solved and judged in variables of moderate size.
+"""Systems with extreme exponents: solved and measured in variables of moderate size.
 
-Where A, b or x come near the largest or the smallest number of their type, or of the factor's, the
-sweeps and the norms that judge x overflow or underflow, though x itself may be a number. Powers of
-two round nothing: with A' = D_r A D_c, whose entries are about 1, and b' = s D_r b, a column of
-which is about 1, A' x' = b' is solved in double precision around the sweeps, and x = D_c x' / s.
-Whether x is no number of its type is seen where it is scaled back. Columns that are far from the
-borders are left alone, to the bit.
+If A, b or x come near the largest or the smallest number of their type, or of the factor's, the
+sweeps and the norms for the errors overflow or underflow, although x may be finite. Powers of two
+cause no rounding: with A' = D_r A D_c, whose entries are about 1, and b' = s D_r b, whose columns
+are about 1, A' x' = b' is solved in double precision around the sweeps, and x = D_c x' / s.
+Overflow and underflow of x are detected when it is scaled back. Columns with moderate exponents
+are bitwise unchanged.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from ..numeric.thresholds import THRESHOLDS
 from ..symbolic.scaling import shifted
 from . import refine
 
-ZERO = -(1 << 20)  # an exponent for zero
+ZERO = -(1 << 20)  # exponent assigned to zero, below that of any number
 
 
 def exponents(M: np.ndarray) -> np.ndarray:
-    """Exponents of the larger part of each entry, that of the smallest number for zero."""
+    """Return exponents of the larger of real and imaginary part of each entry; `ZERO` for zero."""
     size = np.maximum(np.abs(np.real(M)), np.abs(np.imag(M)))
     exponent = np.frexp(size)[1].astype(np.int64)
     return np.where(size > 0, exponent, ZERO)
 
 
 def _largest_exponents(M: np.ndarray) -> np.ndarray:
-    """Exponent of the largest part of an entry in each column, 0 for a column of zeros."""
+    """Return exponents of the largest real or imaginary part in each column; 0 for zeros."""
     parts = (np.real(M), np.imag(M)) if M.dtype.kind == "c" else (M,)
     return np.frexp(np.max([np.abs(part).max(axis=0) for part in parts], axis=0))[1]
 
 
 def near_border(errors: BackwardErrors, factor: np.dtype, vectors: np.dtype) -> np.ndarray:
-    """Columns whose solution, or what is said of it, is not to be trusted for its exponents.
+    """Return a mask of columns whose solution or errors may be wrong due to extreme exponents.
 
     Parameters
     ----------
     errors : BackwardErrors
-        Of the solution as it was computed without regard to exponents.
+        Errors of the solution of the unscaled system.
     factor, vectors : data types
-        Of the factor, in which the sweeps compute, and of right-hand sides and solutions.
+        Scalar types of the factor, used by the sweeps, and of right-hand sides and solutions.
     """
     low, high, most = borders(factor, vectors)
     rhs, solution = (np.asarray(a, np.float64) for a in (errors.rhs, errors.solution))
@@ -69,17 +69,17 @@ def mended(
     errors: BackwardErrors,
     taken: int,
 ) -> tuple[Vectors, BackwardErrors, int]:
-    """Solve again for the columns that `near_border` finds; the others stay as they are.
+    """Solve again for the columns of `near_border`, and leave the others unchanged.
 
     Parameters
     ----------
     factor : NumericFactor
     X, B : (n, k) arrays
-        Solutions and right-hand sides, with the factor; no complex ones of a real factor.
+        Solutions and right-hand sides, of the factor's backend; real if the factor is real.
     trans, steps
-        As for `Factor.solve`.
+        `trans` and `refine` of `Factor.solve`.
     errors, taken
-        Errors of X, and corrections kept.
+        Errors of X, and accepted corrections.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def mended(
         return X, errors, taken
     x, b = factor.download(X), factor.download(B)
     columns = columns[np.isfinite(b[:, columns]).all(axis=0)]
-    if not columns.size:  # what is not finite is refused elsewhere, by name
+    if not columns.size:  # the caller refuses non-finite right-hand sides, by column
         return X, errors, taken
     fine = _is_fine(factor, x[:, columns], b[:, columns], trans)
     columns = columns[~(fine & np.isfinite(errors.normwise[columns]))]
@@ -106,9 +106,9 @@ def mended(
 
 @np.errstate(all="ignore")
 def _is_fine(factor: NumericFactor, X: np.ndarray, B: np.ndarray, trans: str) -> np.ndarray:
-    """Columns where each component has a small backward error, and numbers to be judged by.
+    """Return a mask of columns with a small and measurable backward error in each component.
 
-    Their exponents may well differ by more than any scaling of all components can hold.
+    Their exponents may differ by more than one scaling of all components can represent.
     """
     system, info = host_system(factor, trans, B.dtype), np.finfo(B.dtype)
     R = np.abs(system.residual(X, B))
@@ -122,7 +122,7 @@ def _is_fine(factor: NumericFactor, X: np.ndarray, B: np.ndarray, trans: str) ->
 def _solve_scaled(
     factor: NumericFactor, X: np.ndarray, B: np.ndarray, trans: str, steps: int | None
 ) -> tuple[np.ndarray, BackwardErrors, int]:
-    """Solutions for host arrays, their errors in the scaled system, and the steps taken."""
+    """Return solutions for host arrays, errors in the scaled system, and steps taken."""
     scaled_matrix = Scaled.from_factor(factor)
     system, (row, column) = scaled_matrix.system(factor, trans), scaled_matrix.sides(trans)
     size = (exponents(B) + row[:, None]).max(axis=0, initial=ZERO)
@@ -143,14 +143,16 @@ def _solve_scaled(
 
 
 def _better(system: HostSystem, X: np.ndarray, Y: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Of two solutions the better one, for each column: components that differ by more than the
-    numbers do may be right in one of them only."""
+    """Return, for each column, the solution with smaller errors.
+
+    Components whose exponents differ by more than the type's range may be correct in only one.
+    """
     X_errors, Y_errors = system.measure(X, B)[1], system.measure(Y, B)[1]
     return np.where(X_errors.merit(system.limits) < Y_errors.merit(system.limits), X, Y)
 
 
 class Scaled(NamedTuple):
-    """A' = D_r A D_c in double precision, its entries about 1.
+    """The matrix A' = D_r A D_c in double precision, with entries of about 1.
 
     Attributes
     ----------
@@ -159,8 +161,8 @@ class Scaled(NamedTuple):
     row, column : (n,) int64 arrays
         Exponents of D_r and D_c.
     row_shift, column_shift : (n, 1) or (1, 1) int64 arrays
-        Exponents of the scalings that make A' of the matrix that was factorized: none where that
-        was scaled so, and D_r and D_c for Cholesky.
+        Exponents of the scalings from the factorized matrix to A': zero if the factorization used
+        D_r and D_c, those of D_r and D_c for Cholesky.
     """
 
     A: sp.csc_array
@@ -172,7 +174,7 @@ class Scaled(NamedTuple):
 
     @classmethod
     def from_factor(cls, factor: NumericFactor) -> Scaled:
-        """The matrix of a factor, as that was scaled or to a diagonal of about 1."""
+        """Scale the matrix of a factor as for the factorization, or to a diagonal of about 1."""
         row, column = scaling_exponents(factor, "N")
         row_shift = column_shift = (
             row[:, None] if factor.scaling is None else np.zeros((1, 1), np.int64)
@@ -180,24 +182,24 @@ class Scaled(NamedTuple):
         return cls(*_scaled_by(factor.matrix.A, row, column), row, column, row_shift, column_shift)
 
     def rescaled(self, row: np.ndarray, column: np.ndarray) -> Scaled:
-        """The same for other exponents of the scalings of the matrix's rows and columns."""
+        """Return the matrix scaled by other exponents of its rows and columns."""
         by_row, by_column = row - self.row, column - self.column
         sides = self.row_shift + by_row[:, None], self.column_shift + by_column[:, None]
         return Scaled(*_scaled_by(self.A, by_row, by_column), row, column, *sides)
 
     @property
     def holds(self) -> bool:
-        """Whether all entries of A' are numbers."""
+        """Return whether all entries of A' are finite."""
         return bool(np.isfinite(self.magnitude.data).all())
 
     def system(self, factor: NumericFactor, trans: str) -> HostSystem:
-        """op(A'), solved by the factor of A."""
+        """Return the system with op(A'), solved by the factor of A."""
         A, magnitude = self.op(trans)
         norm = float(magnitude.sum(1).max(initial=0.0))
         return HostSystem.from_matrix(A, norm, self.solver(factor, trans), factor.dtype)
 
     def solver(self, factor: NumericFactor, trans: str) -> Callable[[np.ndarray], np.ndarray]:
-        """Solves with op(A'), by the factor of A."""
+        """Return a solver with op(A'), by the factor of A."""
         row_shift, column_shift = (
             (self.row_shift, self.column_shift)
             if trans == "N"
@@ -212,13 +214,13 @@ class Scaled(NamedTuple):
         return solve
 
     def op(self, trans: str) -> tuple[sp.sparray, sp.sparray]:
-        """op(A') and its moduli."""
+        """Return op(A') and its moduli."""
         if trans == "N":
             return self.A, self.magnitude
         return (self.A.T if trans == "T" else self.A.conj().T), self.magnitude.T
 
     def sides(self, trans: str) -> tuple[np.ndarray, np.ndarray]:
-        """Exponents of the scalings of op(A)'s rows and columns."""
+        """Return the exponents of the row and column scalings of op(A)."""
         return _sides(self.row, self.column, trans)
 
 
@@ -234,14 +236,14 @@ def scaling_exponents(factor: NumericFactor, trans: str) -> tuple[np.ndarray, np
 
 
 def _sides(row: np.ndarray, column: np.ndarray, trans: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return what belongs to the rows and to the columns of op(A)."""
+    """Return the exponents for the rows and for the columns of op(A)."""
     return (row, column) if trans == "N" else (column, row)
 
 
 def _scaled_by(
     A: sp.csc_array, row: np.ndarray, column: np.ndarray
 ) -> tuple[sp.csc_array, sp.csc_array]:
-    """A in rows and columns times powers of two of such exponents, and its moduli."""
+    """Return A with rows and columns scaled by powers of two of these exponents, and its moduli."""
     values = shifted(A.data, row[A.indices] + np.repeat(column, np.diff(A.indptr)))
     scaled, moduli = (
         sp.csc_array((data, A.indices, A.indptr), shape=A.shape)
@@ -253,7 +255,7 @@ def _scaled_by(
 def _joined(
     errors: BackwardErrors, scaled_errors: BackwardErrors, columns: np.ndarray
 ) -> BackwardErrors:
-    """Errors in which those of some columns are replaced."""
+    """Return `errors` with those of `columns` replaced by `scaled_errors`."""
 
     def updated(old: Any, new: Any) -> np.ndarray:
         out = np.broadcast_to(np.asarray(old, np.float64), errors.rhs.shape).copy()
@@ -267,7 +269,7 @@ def _joined(
 
 
 def refuse_overflow(errors: BackwardErrors, dtype: np.dtype) -> None:
-    """Raise where a solution is too large for its type.
+    """Raise if a solution is too large for its type.
 
     Raises
     ------
@@ -278,7 +280,7 @@ def refuse_overflow(errors: BackwardErrors, dtype: np.dtype) -> None:
 
 
 def warned_of_underflow(errors: BackwardErrors, dtype: np.dtype) -> BackwardErrors:
-    """Warn where a solution is too small for its type, and return the errors of the others."""
+    """Warn if a solution is too small for its type; return the errors, with zeros for it."""
     if errors.lost is None or not (errors.lost < 0).any():
         return errors
     warn(

@@ -1,4 +1,4 @@
-"""Factor: a factorized matrix, which solves systems and answers questions about A."""
+"""Factor: a factorized matrix with its solves and the queries about A."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 class Factor(Versioned):
     """A factorized matrix: A = L L^H, P D A D P^T = L D L^H, or P_r D_r A D_c P_c = L U.
 
-    Made by `frontal.factorize` or `Analysis.factorize`. It keeps the values of A for residuals:
-    later changes of A are not seen. Factor, values, right-hand sides and solutions of a GPU stay
-    there. Pickles are on the host, for the version that made them; load none from others.
+    Created by `frontal.factorize` or `Analysis.factorize`. A factor stores a copy of A's values for
+    residuals: later changes of A have no effect. Factor, values, right-hand sides and solutions
+    stay on the GPU if it computed them. Pickles are on the host and can be loaded only by the
+    version that wrote them; do not load untrusted ones.
 
-    With ``precision="mixed"`` the factors are in single precision until a query needs double, as
-    determinants and inertia do; L, U, D and `diag` too.
+    With ``precision="mixed"`` the factors, with L, U, D and `diag`, are in single precision until a
+    query needs double, as determinants and inertia do.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Factor(Versioned):
     ) -> None:
         if precision == "mixed":
             require_double(matrix.dtype)
-        self._order = matrix.order  # None: by columns
+        self._order = matrix.order  # None if values are by columns
         self._numbers = FactorState(analysis, None, singular, precision, required_memory(memory))
         matrix = analysis.snapshot(matrix) if isinstance(matrix, Canonical) else matrix
         self._numbers.factorize(matrix, progress, renewed=renewed)
@@ -63,17 +64,17 @@ class Factor(Versioned):
         Parameters
         ----------
         b : array (n,) or (n, k), or sparse (n, k)
-            Right-hand sides, any layout. Complex ones are fine with a real factor. An array on the
-            GPU stays there, if the factor is there.
+            Right-hand sides, any layout; they may be complex with a real factor. An array on the
+            GPU stays there if the factor is on the GPU.
         trans : {"N", "T", "H"}
             op(A): the matrix, its transpose or its adjoint.
         refine : int, optional
-            Most steps of iterative refinement; by default as many as help, 0 for none, and then
-            for no warnings either. Where b and the factor are on the GPU, ``refine=0`` without
-            `return_info` neither waits for the device nor looks for NaN in b, and can be captured
-            into a CUDA graph after a first one.
+            Refinement steps at most; by default as many as help. 0 disables refinement and its
+            warnings. With b and the factor on the GPU, ``refine=0`` without `return_info` neither
+            waits for the device nor checks b for NaN, and can be captured into a CUDA graph after
+            a first such solve.
         return_info : bool
-            With a condition number and an error of x, which are estimated by a few more solves.
+            Return `info` too; its condition number and error of x cost a few more solves.
 
         Returns
         -------
@@ -84,18 +85,18 @@ class Factor(Versioned):
         Raises
         ------
         ValueError, TypeError, NonFiniteInputError
-            If b does not fit, or has NaN, infinity, masked entries or too large integers; for
-            another `trans`; if `refine` is no number of steps, or 0 with ``precision="mixed"``.
+            If b does not fit, or has NaN, infinity, masked entries or too large integers; if
+            `trans` is invalid; if `refine` is no number of steps, or 0 with ``precision="mixed"``.
         SingularMatrixError, SolutionOverflowError
-            If A is singular; if no solution is accurate, or x is too large for its type.
+            If A is singular or no solution is accurate; if x is too large for its type.
         FactorFreedError, FactorInvalidError
-            After `free`, after a `refactorize` that failed, or while another thread refactorizes.
+            After `free`; after a failed `refactorize`, or while another thread refactorizes.
 
         Warns
         -----
         IllConditionedWarning
-            If the backward error stays above 4 eps; if x may have less than two right digits, by
-            its condition number (not with ``singular="allow"``); if x is too small for its type.
+            If the backward error stays above 16 eps in a row; if x may have less than two correct
+            digits by its condition (not with ``singular="allow"``); if x is too small for its type.
 
         Examples
         --------
@@ -124,25 +125,24 @@ class Factor(Versioned):
         Parameters
         ----------
         A : sparse matrix or array (n, n), or array of values
-            The matrix, or its values alone: what ``A.data`` of the very CSC, CSR, COO or BSR matrix
-            would be that this factor was given last, explicit zeros and repeated entries included,
-            sorted or not. Other formats have no such array, and want the matrix itself.
+            The matrix, or new values in the order of ``A.data`` of the last CSC, CSR, COO or BSR
+            matrix that this factor was computed from, including explicit zeros and duplicates,
+            sorted or not. Other formats have no such array; pass the matrix itself.
 
-            Where the factor is on the GPU and A too, an array or a CSC or CSR matrix of CuPy, all
-            stays there.
+            A CuPy array or CSC or CSR matrix stays on the GPU if the factor is there.
         check_finite : bool
         triangle : {"lower", "upper"}, optional
-            What a matrix A stores alone. Values alone are those of the triangle, where that was
-            given last.
+            The only triangle that a matrix A stores. An array of values has the values of one
+            triangle if the last matrix stored one.
 
         Raises
         ------
         ValueError
-            If pattern or number of values differ, or an array of values has no meaning; the factor
-            is as before then. If the matrix is not Hermitian, where ``kind="spd"`` promised it.
+            If pattern or number of values differ, or the last format has no array of values; the
+            factor is unchanged. If the matrix is not Hermitian though ``kind="spd"`` states it.
         NonFiniteInputError, NotPositiveDefiniteError, SingularMatrixError
-            If the values have no factor: until a `refactorize` succeeds, as after an interrupt,
-            all else raises `FactorInvalidError`.
+            If the values have no factor. Then, and after an interrupt, all other methods raise
+            `FactorInvalidError` until a `refactorize` succeeds.
         FactorFreedError
             After `free`.
 
@@ -165,7 +165,7 @@ class Factor(Versioned):
 
     @property
     def analysis(self) -> Analyzed:
-        """Ordering, tree and plan, of the method and the backend that factorized."""
+        """Analysis with the method and the backend that factorized."""
         return self._numbers.analysis
 
     @property
@@ -175,12 +175,12 @@ class Factor(Versioned):
 
     @property
     def dtype(self) -> np.dtype:
-        """Scalar type of the factors: single where ``precision="mixed"`` was enough."""
+        """Scalar type of the factors: single if ``precision="mixed"`` was sufficient."""
         return self._numbers.dtype
 
     @property
     def nnz(self) -> int:
-        """Stored entries of the factors, zeros of merged fronts included."""
+        """Stored entries of the factors, including zeros from amalgamation."""
         return self.analysis.nnz_factor
 
     @property
@@ -190,11 +190,11 @@ class Factor(Versioned):
 
     @property
     def growth(self) -> float:
-        """Largest entry of the factors over the largest of the (scaled) matrix."""
+        """Largest modulus in the factors over the largest in the (scaled) matrix."""
         return self._numbers.solver.growth
 
     def slogdet(self) -> tuple[Any, float]:
-        """Sign (or phase) and logarithm of the modulus of det(A).
+        """Return sign (or phase) and logarithm of the modulus of det(A).
 
         Examples
         --------
@@ -205,19 +205,19 @@ class Factor(Versioned):
         return self._numbers.answer(lambda solver: determinant.slogdet(solver.factor), True)
 
     def logdet(self) -> float:
-        """Natural logarithm of det(A); a ValueError if that is not positive."""
+        """Return the natural logarithm of det(A); raise ValueError if det(A) is not positive."""
         return self._numbers.answer(lambda solver: determinant.logdet(solver.factor), True)
 
     @property
     def inertia(self) -> Inertia:
         """Numbers of positive, negative and zero eigenvalues of A, by Sylvester's law.
 
-        They are exact: a zero eigenvalue is not told from a tiny one, so that `zero` is 0.
+        The numbers are exact, and `zero` is 0: zero cannot be distinguished from a tiny eigenvalue.
 
         Raises
         ------
         InertiaUncertainError
-            If a pivot was replaced, or is too small for its sign to be certain.
+            If a pivot was perturbed, or is too small for its sign to be certain.
         ValueError
             If the factor is neither Cholesky's nor LDL^H of a real symmetric or Hermitian matrix.
 
@@ -230,7 +230,7 @@ class Factor(Versioned):
         return self._numbers.answer(lambda solver: inertia(solver.factor), True)
 
     def rcond(self) -> float:
-        """Reciprocal condition number 1 / (|A| |A^-1|), 1-norm, estimated by a few solves.
+        """Return the reciprocal condition 1 / (|A| |A^-1|), 1-norm, estimated by a few solves.
 
         Examples
         --------
@@ -242,19 +242,19 @@ class Factor(Versioned):
 
     @property
     def null_columns(self) -> np.ndarray:
-        """(p,) columns of A that depend on the others, to working precision; empty as a rule.
+        """(p,) columns of A that depend on the others, to working precision; usually empty.
 
-        Only ``singular="warn"`` and ``"allow"`` make factors of singular matrices.
+        Singular matrices have factors only with ``singular="warn"`` or ``"allow"``.
         """
         null = self._numbers.solver.verdict.null_space
         return np.empty(0, np.int64) if null is None else null.columns.copy()
 
     def null_space(self) -> np.ndarray:
-        """Basis N, (n, p), of the vectors that A takes to zero: 1 in one null column, 0 in others.
+        """Return a basis N, (n, p), of the null space: 1 in one null column, 0 in the others.
 
-        The relative distance of A, with rows and columns of moderate size, to a matrix that takes N
-        to zero exactly is at most 2 eps: ``|A N|`` is some roundings of ``|A| |N|``. For a regular
-        matrix it is (n, 0); otherwise ``singular`` must be ``"warn"`` or ``"allow"``.
+        The relative distance of A, scaled to rows and columns of moderate size, to a matrix with
+        the exact null vectors N is at most 2 eps: ``|A N|`` is a few roundings of ``|A| |N|``. N is
+        (n, 0) for a regular matrix; otherwise ``singular`` must be ``"warn"`` or ``"allow"``.
 
         Examples
         --------
@@ -267,7 +267,7 @@ class Factor(Versioned):
         return np.empty((self.shape[0], 0), self.dtype) if null is None else null.basis.copy()
 
     def diag(self) -> np.ndarray:
-        """The pivots, in the numbering of A's columns: of U, of D, or squares of Cholesky's L.
+        """Return the pivots by columns of A: diagonal of U or D, or squares of Cholesky's L.
 
         Examples
         --------
@@ -279,7 +279,7 @@ class Factor(Versioned):
 
     @property
     def perm_c(self) -> np.ndarray:
-        """Position of each column of A: ``(Pr @ A @ Pc)`` has column j at ``perm_c[j]``."""
+        """Position of each column of A: ``Pr @ A @ Pc`` has column j at ``perm_c[j]``."""
         return extract.column_positions(self._numbers.factor)
 
     @property
@@ -289,14 +289,14 @@ class Factor(Versioned):
 
     @property
     def L(self) -> sp.csc_array:
-        """Lower factor: of ``Pr @ A @ Pc``, unit diagonal for LU."""
+        """Lower factor of ``Pr @ A @ Pc``; unit diagonal except for Cholesky."""
         return extract.lower_factor(self._numbers.factor)
 
     @property
     def U(self) -> sp.csc_array:
-        """Upper factor of ``Pr @ A @ Pc``; the adjoint of L for Cholesky, D L^H with LDL^H.
+        """Upper factor of ``Pr @ A @ Pc``: L^H for Cholesky, D L^H for LDL^H.
 
-        A ValueError if D has 2x2 blocks, as then it is not triangular: take `D`.
+        Raise ValueError if D has 2x2 blocks, as D L^H is not triangular then: use `D`.
         """
         return extract.upper_factor(self._numbers.factor)
 
@@ -304,22 +304,22 @@ class Factor(Versioned):
     def D(self) -> sp.csc_array:
         """Block diagonal factor, (n, n): ``Pr @ A @ Pc == L @ D @ L.conj().T`` (``L.T`` for LDL^T).
 
-        Blocks are 1x1 and 2x2. A ValueError for Cholesky and LU.
+        Blocks are 1x1 and 2x2. Raise ValueError for Cholesky and LU.
         """
         return extract.block_diagonal(self._numbers.factor)
 
     @property
     def has_pairs(self) -> bool:
-        """Whether D has 2x2 blocks."""
+        """Return whether D has 2x2 blocks."""
         return bool(self._numbers.factor.subdiagonal().any())
 
     def as_linear_operator(self, *, refine: int | None = None) -> LinearOperator:
-        """The inverse of A as an operator, for Krylov methods and eigensolvers.
+        """Return the inverse of A as an operator, for Krylov methods and eigensolvers.
 
         Parameters
         ----------
         refine : int, optional
-            As for `solve`: 0 for a preconditioner, which need not be exact.
+            As for `solve`; 0 is enough for a preconditioner.
 
         Raises
         ------
@@ -336,7 +336,7 @@ class Factor(Versioned):
         >>> failed
         0
 
-        Eigenvalues next to a shift, or to zero, are those of the inverse:
+        The inverse gives the eigenvalues closest to a shift, or to zero:
 
         >>> inverse = frontal.factorize(A).as_linear_operator()
         >>> eigsh(A, k=1, sigma=0, OPinv=inverse, return_eigenvectors=False).round(4)
@@ -350,10 +350,10 @@ class Factor(Versioned):
         return LinearOperator(self.shape, solve, adjoint, solve, dtype, adjoint)
 
     def profile(self) -> Any:
-        """Factorize once more, with clocks: a `FactorProfile` by level and by size of the fronts.
+        """Factorize again with timers; return a `FactorProfile` by level and by size of the fronts.
 
-        Its rows have milliseconds, and the least that moving their bytes and computing would take
-        at the device's measured ceilings. A ValueError if the factor is not on a GPU.
+        Its rows have milliseconds, and lower bounds from the bytes and operations at the device's
+        measured peak rates. Raise ValueError if the factor is not on a GPU.
         """
         return self._numbers.factor.profile()
 
@@ -371,17 +371,17 @@ class Factor(Versioned):
         )
 
     def copy(self) -> Self:
-        """An independent factor where this one is: refactorizing one leaves the other alone."""
+        """Return an independent factor on the same device; `refactorize` changes only one."""
         return self._with(self._numbers.copy())
 
     def to_cpu(self) -> Self:
-        """An independent factor on the CPU, which needs no GPU any more."""
+        """Return an independent factor on the CPU, which needs no GPU."""
         return self._with(self._numbers.on_cpu(self.analysis.on("cpu")))
 
     def free(self) -> None:
-        """Give the memory of the factor and of the values back; later use is an error.
+        """Release the memory of the factor and of the values; later use is an error.
 
-        A factor on the GPU gives it to CuPy's pool. In a ``with`` block it is freed at the end.
+        A factor on the GPU returns it to CuPy's pool. A ``with`` block frees it at its end.
         """
         self._numbers.free()
 
@@ -393,7 +393,7 @@ class Factor(Versioned):
     __copy__ = copy
 
     def __enter__(self) -> Self:
-        self._numbers.solver  # noqa: B018 - raises where there is no factor
+        self._numbers.solver  # noqa: B018 - raises if there is no factor
         return self
 
     def __exit__(self, *_: object) -> None:

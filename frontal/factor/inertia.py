@@ -1,4 +1,4 @@
-"""Numbers of positive and negative eigenvalues, by those of D (Sylvester's law of inertia)."""
+"""Inertia of a matrix from that of D (Sylvester's law of inertia)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Inertia(NamedTuple):
 
 
 def inertia(factor: NumericFactor) -> Inertia:
-    """See `Factor.inertia`."""
+    """Return the inertia; see `Factor.inertia`."""
     method, n = factor.symbolic.method, factor.symbolic.n
     if method.one_triangle and not method.pivots:
         return Inertia(n, 0, 0)
@@ -32,9 +32,9 @@ def inertia(factor: NumericFactor) -> Inertia:
         )
     value, known = eigenvalues_of_pivots(factor), np.ones(n, bool)
     known[factor.nulls] = False
-    known &= np.abs(value) > n * np.finfo(factor.dtype).eps  # NaN is not
+    known &= np.abs(value) > n * np.finfo(factor.dtype).eps  # False for NaN
     positive, negative = (int((known & (side * value > 0)).sum()) for side in (1, -1))
-    # A differs from the factorized matrix by one of this rank
+    # A differs from the product of the factors by a matrix of this rank
     changed = factor.perturbed
     if positive + negative == n and not changed and not sure(factor):
         changed = nearly_null(factor)
@@ -46,12 +46,12 @@ def inertia(factor: NumericFactor) -> Inertia:
 
 
 def eigenvalues_of_pivots(factor: NumericFactor) -> np.ndarray:
-    """(n,) eigenvalues of the 1x1 and 2x2 blocks of D, of the matrix as it was scaled."""
+    """Return the (n,) eigenvalues of the 1x1 and 2x2 blocks of D, of the scaled matrix."""
     value, coupling = np.real(factor.diagonal()).astype(np.float64), factor.subdiagonal()
     first = np.flatnonzero(coupling)
     a, b, e = value[first], value[first + 1], np.abs(coupling[first]).astype(np.float64)
     middle, radius = (a + b) / 2, np.hypot((a - b) / 2, e)
     large = middle + np.where(middle < 0, -radius, radius)
-    # (a/e) b - e, since products of both may be no numbers
+    # (a/e) b - e, since the products a b and e e may overflow
     value[first], value[first + 1] = large, ((a / e) * b - e) * (e / large)
     return value

@@ -1,10 +1,9 @@
-"""Mixed precision: factors in single, answers in double, and when a factor in double takes over.
+"""Mixed precision: factors in single, solutions in double, fallback to a factor in double.
 
-A factor in single precision is half as large and made in half the time. It need only lead to a
-solution: residuals, their norms and condition numbers are those of the matrix in double. Nothing
-is said against a matrix or a solution by such a factor, as rounding makes matrices of condition
-1e7 singular in single: where it does not lead to a solution that needs no warning, a factor in
-double decides.
+A factor in single precision takes half the memory and half the time. It only has to lead to a
+solution: residuals, their norms and condition numbers are those of the matrix in double. It never
+causes a warning or an error, as rounding makes matrices of condition 1e7 singular in single: if it
+does not lead to a solution that needs no warning, a factor in double decides.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from ..backend.protocol import NumericFactor
 
 PRECISIONS = ("full", "mixed")
 _SINGLE = {np.dtype(np.float64): np.float32, np.dtype(np.complex128): np.complex64}
-_MAX_SAFE_MODULUS = 2.0**60  # numbers and their inverses are safe in single, products of two too
+_MAX_SAFE_MODULUS = 2.0**60  # numbers, their inverses and products of two stay finite in single
 
 
 class ImpreciseError(Exception):
-    """A factor in single precision is not good enough; never seen by users."""
+    """Insufficient accuracy of a factor in single precision; caught before it reaches users."""
 
 
 def require_precision(precision: str) -> None:
-    """Refuse what is no precision.
+    """Raise if `precision` is not a valid option.
 
     Raises
     ------
@@ -36,7 +35,7 @@ def require_precision(precision: str) -> None:
 
 
 def require_double(dtype: np.dtype) -> None:
-    """Refuse values in single, which have no other precision to be mixed with.
+    """Raise for values in single, which have no lower precision.
 
     Raises
     ------
@@ -50,7 +49,7 @@ def require_double(dtype: np.dtype) -> None:
 
 
 def require_refinement(precision: str, steps: int | None) -> None:
-    """Refuse what is no number of steps, and solutions as a factor in single gives them.
+    """Raise for an invalid number of steps, and for unrefined solutions in mixed precision.
 
     Raises
     ------
@@ -77,17 +76,17 @@ def require_refinement(precision: str, steps: int | None) -> None:
 
 
 def single(dtype: np.dtype) -> np.dtype:
-    """The single precision type of one of double."""
+    """Return the single precision type of a double precision type."""
     return np.dtype(_SINGLE[np.dtype(dtype)])
 
 
 def is_mixed(factor: NumericFactor) -> bool:
-    """Whether a factor is in a lower precision than its matrix."""
+    """Return whether a factor has a lower precision than its matrix."""
     return factor.dtype != factor.matrix_dtype
 
 
 def require_range(diagonal: np.ndarray) -> None:
-    """Refuse a matrix for Cholesky, which is not scaled, if it is too large or small for single.
+    """Raise if a matrix, not scaled for Cholesky, is too large or small for single.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""New values for a factor: which array of values is meant, and where it is."""
+"""New values for a factor: their order and their location."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .state import LastSuccess
 def resolve_values(
     A: Any, last: LastSuccess, order: ValueMap, check_finite: bool, triangle: str | None = None
 ) -> tuple[Canonical | DeviceValues, ValueMap]:
-    """What is to be factorized, and the order of its values; nothing is overwritten yet.
+    """Return the values to factorize and their order, without changing the factor.
 
     Parameters
     ----------
     A : matrix or array of values
     last : LastSuccess
-        The factor that gets other values.
+        The factor to refactorize.
     order : ValueMap
-        Of the matrix that it was given last.
+        Value map of the last matrix.
     check_finite : bool
-        Refuse NaN and infinity among values there, when their factor is looked at.
+        Refuse NaN and infinity in device values, after their factorization.
     triangle : {"lower", "upper"}, optional
-        What a matrix stores alone.
+        The only triangle that a matrix A stores.
     """
     device_values = None if triangle else last.factor.device_values(A, order)
     if device_values is not None:
@@ -51,7 +51,7 @@ def _on_host(
     refuse_masked(A, "A")
     adjoint = order.triangle.adjoint if order.triangle else last.analysis.adjoint
     known = None if triangle else of_pattern(A, symbolic.indptr, symbolic.indices)
-    if known is not None:  # nothing is left to be looked for
+    if known is not None:  # the pattern is known to be equal
         A, order = known, order if order.is_by_columns else ValueMap.by_columns(known.size)
     if order.is_value_array(A):
         values = A.get() if hasattr(A, "get") else np.asarray(A)
@@ -59,7 +59,7 @@ def _on_host(
         values = order.arranged(
             values, working_dtype(values.dtype, "A"), symbolic.indptr, symbolic.indices
         )
-        values = np.array(values, order="C")  # the user may go on to change them
+        values = np.array(values, order="C")  # a copy: the user may change them
         return symbolic.with_values(
             values, order.hermitian(values, symbolic.indptr, symbolic.indices)
         ), order
@@ -70,8 +70,8 @@ def _on_host(
 
 
 def _plain_values(A: object, last: LastSuccess, order: ValueMap) -> np.ndarray | None:
-    """A copy of an array of values that are as the factor has them; None for what is none."""
+    """Return a copy of A if it is an array in the factor's own order, shape and type; else None."""
     if type(A) is not np.ndarray or not order.is_by_columns:
         return None
     as_it_has = A.shape == order.shape and A.dtype == last.factor.matrix_dtype
-    return A.copy() if as_it_has else None  # the user may go on to change them
+    return A.copy() if as_it_has else None  # the user may change them

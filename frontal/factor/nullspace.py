@@ -1,8 +1,8 @@
-"""Vectors that A takes to rounding: the evidence that it is singular, and what is free in x.
+"""Null vectors: the evidence that A is singular, and a basis of its null space.
 
-A matrix is called singular if A', which is A in rows and columns of moderate size, takes a vector
-of norm 1 to a few precisions of its norm at most, and if the same holds in all other scalings: what
-a scaling does is no property of A. The factors only help to find the vector.
+A matrix counts as singular if A', which is A scaled to rows and columns of moderate size, maps a
+vector of norm 1 to a few eps of the norm of A' at most, and if this holds in all other scalings: an
+effect of one scaling is no property of A. The factors serve only to compute the vectors.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from ..symbolic.scaling import shifted
 from .extreme_scales import Scaled
 from .other_scalings import other_scalings
 
-NOISE = 100  # roundings up to which a pivot may be what rounding has left of another
-_MAX_NULL_ROUNDINGS = 4  # a vector that is less than so many makes A singular
-_MAX_COUNTED_ROUNDINGS = 8  # others are counted then, if they are less than so many
-_MAX_CORRECTIONS = 4
-_MAX_SMALL_CORRECTION = 0.01  # corrections to which vectors of norm 1 need no orthonormalization
-_MAX_NULL_VECTORS = 64  # vectors that are sought, unless as many pivots are small
+NOISE = 100  # roundings of the scaled matrix: smaller pivots may be rounding errors
+_MAX_NULL_ROUNDINGS = 4  # largest |A' v| of a unit vector v that proves A singular
+_MAX_COUNTED_ROUNDINGS = 8  # largest |A' v| of further null vectors
+_MAX_CORRECTIONS = 4  # of a set of null vectors
+_MAX_SMALL_CORRECTION = 0.01  # norm; unit vectors stay nearly orthonormal
+_MAX_NULL_VECTORS = 64  # sought vectors, unless more pivots are small
 
 
 class NullSpace(NamedTuple):
-    """A basis of what A takes to zero.
+    """A basis of the null space of A.
 
     Attributes
     ----------
     columns : (p,) int array
         Columns that depend on the others: with these unknowns fixed, x is unique.
     basis : (n, p) array
-        The unit matrix in the rows `columns`.
+        Null vectors, with the unit matrix in the rows `columns`.
     """
 
     columns: np.ndarray
     basis: np.ndarray
 
     def fixed(self, X: np.ndarray) -> np.ndarray:
-        """X with multiples of the basis taken off, so that it is zero in `columns`."""
+        """Return X minus a combination of the basis, so that it is zero in `columns`."""
         X = X - (self.basis @ X[self.columns]).astype(X.dtype, copy=False)
         X[self.columns] = 0
         return X
 
 
 def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
-    """The null space of op(A), where solutions with the factor find one; else None.
+    """Return the null space of op(A) if solves with the factor find null vectors; else None.
 
-    It has no columns where a scaling shows that A is regular, though the factor's does not.
+    It is empty if another scaling shows that A is regular although the factor's does not.
     """
     n = factor.symbolic.n
     if n == 0:
@@ -78,7 +78,7 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
 
 
 def nearly_null(factor: NumericFactor) -> int:
-    """How many singular values of A' are so small that rounding of a factorization may matter."""
+    """Return the number of singular values of A' that rounding of a factorization may change."""
     scaled = Scaled.from_factor(factor)
     norm, _ = _norm_of_moduli(scaled.magnitude)
     V, _ = _near_null(*_NullOperator.both(factor, scaled, "N"), norm, factor)
@@ -87,9 +87,9 @@ def nearly_null(factor: NumericFactor) -> int:
 
 
 class _NullOperator(NamedTuple):
-    """op(A') or its adjoint, in long double where there is one, and solutions by its factors.
+    """op(A') or its adjoint, in long double if available, and solves by its factors.
 
-    In working precision rounding in A' V would count as a part of it.
+    In working precision, the rounding errors of A' V would be as large as A' V.
     """
 
     A: sp.sparray
@@ -99,7 +99,7 @@ class _NullOperator(NamedTuple):
     def both(
         cls, factor: NumericFactor, scaled: Scaled, trans: str
     ) -> tuple[_NullOperator, _NullOperator]:
-        """That of op(A') and that of its adjoint."""
+        """Create the operators of op(A') and of its adjoint."""
         A = scaled.op(trans)[0]
         A = A.astype(np.result_type(A.dtype, np.longdouble))
         solves = (scaled.solver(factor, one) for one in (trans, "H" if trans == "N" else "N"))
@@ -113,7 +113,7 @@ class _Null(NamedTuple):
     Attributes
     ----------
     V, U : (n, p) arrays
-        Of op(A') and of its adjoint.
+        Null vectors of op(A') and of its adjoint.
     """
 
     V: np.ndarray
@@ -121,14 +121,14 @@ class _Null(NamedTuple):
 
     @classmethod
     def from_factor(cls, factor: NumericFactor, scaled: Scaled, trans: str) -> _Null:
-        """Those that solutions with the factor lead to."""
+        """Compute the null vectors by solves with the factor."""
         sides = _NullOperator.both(factor, scaled, trans)
         norm, cancelled = _norm_of_moduli(scaled.op(trans)[1])
         small = float(np.finfo(factor.dtype).eps) * norm / cancelled
         return cls(*_near_null(*sides, norm, factor)).corrected(*sides, small)
 
     def corrected(self, operator: _NullOperator, adjoint: _NullOperator, small: float) -> _Null:
-        """Those among these that are null, corrected by solutions."""
+        """Correct the vectors by solves, and return the null vectors among them."""
         V, U = self
         (V, sizes), (U, adjoint_sizes) = _corrected(operator, V, U), _corrected(adjoint, U, V)
         p = min(_count(size, small) for size in (sizes, adjoint_sizes))
@@ -138,7 +138,7 @@ class _Null(NamedTuple):
     def in_scaling(
         self, factor: NumericFactor, scaled: Scaled, target: Scaled, trans: str
     ) -> _Null:
-        """Those that these are in another scaling, where solutions may find none any more."""
+        """Return these null vectors in another scaling, where solves may find none."""
         sides = _NullOperator.both(factor, target, trans)
         norm, cancelled = _norm_of_moduli(target.op(trans)[1])
         row, column = (a - b for a, b in zip(scaled.sides(trans), target.sides(trans), strict=True))
@@ -150,20 +150,20 @@ class _Null(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of null vectors."""
         return self.V.shape[1]
 
 
 def _count(size: np.ndarray, small: float) -> int:
-    """How many vectors are null, by the norms of their images in ascending order."""
+    """Return the number of null vectors, by the ascending norms of their images."""
     certain = size.size > 0 and size[0] <= _MAX_NULL_ROUNDINGS * small
     return int((size <= _MAX_COUNTED_ROUNDINGS * small).sum()) if certain else 0
 
 
 def _in_all_scalings(null: _Null, factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
-    """Whether A is singular in the scaling, too, in which that is least likely.
+    """Return whether A is also singular in the scaling in which it is farthest from singular.
 
-    Vectors that are null in their own scaling only spoil that of the others.
+    Vectors that are null in one scaling only are removed, as they distort the scaling of the rest.
     """
     A, moduli = scaled.op(trans)
     eps, tried = float(np.finfo(factor.dtype).eps), 0
@@ -177,11 +177,11 @@ def _in_all_scalings(null: _Null, factor: NumericFactor, scaled: Scaled, trans: 
 
 
 def _in_other_scalings(null: _Null, factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
-    """Whether there are null vectors in each of the scalings that are in use, too.
+    """Return whether there are null vectors in each of the other common scalings, too.
 
-    To first order, and by moduli, a matrix may be nearer to singular ones than it is. Solutions
-    lead to them, or the vectors that are known do: after a replaced pivot that was none of a null
-    column solutions have more in them that is large than null vectors, and rounding with it.
+    The first-order distance by moduli may underestimate the distance to a singular matrix. The null
+    vectors come from solves, or from those of the first scaling: after a perturbed pivot of a
+    column that is not null, solves contain large vectors that are not null, with their rounding.
     """
     others = other_scalings(factor.matrix, scaled.row, scaled.column)
     rescaled = (scaled.rescaled(*exponents) for exponents in others)
@@ -197,11 +197,11 @@ def _in_other_scalings(null: _Null, factor: NumericFactor, scaled: Scaled, trans
 def _by_distance(
     A: sp.sparray, moduli: sp.sparray, null: _Null, floor: float
 ) -> tuple[_Null, np.ndarray]:
-    """Combinations of null vectors, and the relative changes of all entries that make them so.
+    """Return combinations of null vectors, and the relative entrywise changes that make them exact.
 
-    For one vector v, and u of the adjoint, that is |u^H A v| / |u|^T |A| |v|, to first order: the
-    smallest singular value in the scaling in which |A| of norm 1 takes |v| to |u|, and no scaling
-    makes it larger (Bauer 1963). Zeros of A, v and u count as `floor`, since these have rounding.
+    For one vector v, and u of the adjoint, the change is |u^H A v| / |u|^T |A| |v| to first order:
+    the smallest singular value in the scaling in which |A| of norm 1 maps |v| to |u|. No scaling
+    makes it larger (Bauer 1963). Zeros of A, v and u count as `floor`, due to rounding.
     """
     V, U = null
     v, u = (np.linalg.norm(X, axis=1) for X in null)
@@ -217,7 +217,7 @@ def _by_distance(
 
 
 def _norm_of_moduli(A: sp.sparray) -> tuple[float, float]:
-    """2-norm of |A|, and by how much it may exceed that of any A of the pattern."""
+    """Return the 2-norm of |A|, and an upper bound of its ratio to the 2-norm of A."""
     z = np.ones((A.shape[0], 1))
     norm = float(np.sqrt(np.asarray(A.power(2).sum(axis=0)).max(initial=0.0)))
     with np.errstate(all="ignore"):
@@ -235,10 +235,10 @@ def _norm_of_moduli(A: sp.sparray) -> tuple[float, float]:
 def _near_null(
     operator: _NullOperator, adjoint: _NullOperator, norm: float, factor: NumericFactor
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal vectors V that the factorized matrix Ã makes small, and U that its adjoint does.
+    """Return orthonormal near null vectors V of the factorized matrix Ã, and U of its adjoint.
 
-    A vector may hide others: if its pivot is smaller by far, there is little else in Ã^-1 B but
-    rounding. Each round takes those of the rounds before off right-hand sides and solutions.
+    A vector may hide others: if its pivot is smaller by far, the rest of Ã^-1 B is mostly rounding.
+    Each round projects the vectors of earlier rounds out of right-hand sides and solutions.
     """
     n, expected, rng = operator.A.shape[0], factor.nulls.size, np.random.default_rng(0)
     small = norm * float(np.finfo(factor.dtype).eps) ** 0.375
@@ -258,7 +258,7 @@ def _near_null(
 
 
 def _max_vectors(factor: NumericFactor) -> int:
-    """Vectors that are sought: a few, or as many as pivots are rounding or were replaced."""
+    """Return the limit of sought vectors, at least the number of tiny and perturbed pivots."""
     args = factor.matrix, factor.symbolic, factor.scaling, factor.subdiagonal()
     size = relative_pivots(factor.diagonal(), *args)
     small = int((size <= NOISE * np.finfo(factor.dtype).eps).sum())
@@ -266,7 +266,7 @@ def _max_vectors(factor: NumericFactor) -> int:
 
 
 def _deflated(solve: Product, B: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Solutions for right-hand sides without U, and without V."""
+    """Solve for B minus its projection on U, and remove the projection on V from the solution."""
     X = solve(B - U @ (U.conj().T @ B))
     return X - V @ (V.conj().T @ X)
 
@@ -275,10 +275,10 @@ def _deflated(solve: Product, B: np.ndarray, U: np.ndarray, V: np.ndarray) -> np
 def _corrected(
     operator: _NullOperator, V: np.ndarray, U: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Null vectors of A' = Ã - E from those of Ã, and the norms of A' V, in ascending order.
+    """Return null vectors of A' = Ã - E from those of Ã, and the ascending norms of A' V.
 
-    E may be a replaced pivot. V - Ã^-1 A' V = Ã^-1 E V is no larger than V, where neither holds
-    what Ã^-1 makes large.
+    E may be a perturbed pivot. V - Ã^-1 A' V = Ã^-1 E V is no larger than V, if the vectors that
+    Ã^-1 makes large are projected out.
     """
     best = V, np.full(V.shape[1], np.inf)
     for _ in range(_MAX_CORRECTIONS + 1):
@@ -294,9 +294,9 @@ def _corrected(
 def _polished(
     operator: _NullOperator, V: np.ndarray, size: np.ndarray, U: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same without what rounding in an orthonormalization and a rotation has left in V.
+    """Remove from V the rounding errors of an orthonormalization and a rotation.
 
-    That grows with rows and columns. Corrections are normal to V: small ones keep it orthonormal.
+    They grow with rows and columns. Corrections are normal to V: small ones keep it orthonormal.
     """
     change = _correction(operator, V, U)
     trial = V - change
@@ -308,12 +308,12 @@ def _polished(
 
 
 def _correction(operator: _NullOperator, V: np.ndarray, U: np.ndarray) -> np.ndarray:
-    """Ã^-1 A' V, without V."""
+    """Return Ã^-1 A' V with its projection on V removed."""
     return _deflated(operator.solve, (operator.A @ V).astype(V.dtype), U, V)
 
 
 def _ordered(A: sp.sparray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An orthonormal basis of X, and what A makes of it: singular vectors there, ascending."""
+    """Return right singular vectors of A in the span of X, and the ascending norms of A V."""
     X = X / np.abs(X).max(axis=0, initial=0.0)
     V = np.linalg.qr(X[:, np.isfinite(X).all(axis=0)])[0]
     image = A @ V

@@ -1,9 +1,9 @@
-"""Scalings of rows and columns in which a matrix that looks singular may be regular.
+"""Scalings of rows and columns in which a seemingly singular matrix may be regular.
 
-No scaling is the best for all matrices, and to find the best is as hard as to invert them. These
-are the ones that solvers use: the largest entry of each row and column near 1, by turns (Ruiz,
+No scaling is optimal for all matrices, and finding the optimal one is as hard as inversion. These
+are in common use: the largest entry of each row and column near 1, alternating (Ruiz,
 RAL-TR-2001-034) or rows first; logarithms of all entries near zero (Curtis and Reid 1972); a
-matching whose entries are 1 and no other above it (Duff and Koster 2001).
+matching with entries 1, and all other entries at most 1 (Duff and Koster 2001).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..matrix.canonical import Canonical
 from ..symbolic.matching import maximum_product_matching
 from ..symbolic.scaling import equilibrate
 
-_TURNS = 12  # each halves the decades between a row's largest entry and 1
-_SWEEPS = 100
+_TURNS = 12  # iterations; each halves the logarithm of a row's or column's largest entry
+_SWEEPS = 100  # half iterations of the least-squares scaling, rows or columns
 
 
 class Exponents(NamedTuple):
@@ -29,18 +29,18 @@ class Exponents(NamedTuple):
 
     @classmethod
     def from_logarithms(cls, row: np.ndarray, column: np.ndarray) -> Exponents:
-        """Those nearest to logarithms to base 2."""
+        """Create the exponents nearest to logarithms to base 2."""
         return cls(np.rint(row).astype(np.int64), np.rint(column).astype(np.int64))
 
 
 def other_scalings(matrix: Canonical, row: np.ndarray, column: np.ndarray) -> Iterator[Exponents]:
-    """Scalings of a matrix that are no multiples of the given one, one after the other.
+    """Generate scalings of a matrix that are not multiples of the given one or of each other.
 
     Parameters
     ----------
     matrix : Canonical
     row, column : (n,) int arrays
-        Exponents of the scaling that is known already.
+        Exponents of the given scaling.
     """
     entries = _LogEntries.from_matrix(matrix)
     seen = [Exponents(row, column)]
@@ -52,12 +52,12 @@ def other_scalings(matrix: Canonical, row: np.ndarray, column: np.ndarray) -> It
 
 
 def _is_multiple(first: Exponents, second: Exponents) -> bool:
-    """Whether two scalings differ by a factor of all rows and one of all columns."""
+    """Return whether two scalings differ by one factor of all rows and one of all columns."""
     return all(np.unique(a - b).size <= 1 for a, b in zip(first, second, strict=True))
 
 
 class _LogEntries(NamedTuple):
-    """Rows, columns and logarithms to base 2 of the entries that are not zero."""
+    """Rows, columns and logarithms to base 2 of the nonzero entries."""
 
     matrix: Canonical
     row: np.ndarray
@@ -73,7 +73,7 @@ class _LogEntries(NamedTuple):
         return cls(matrix, matrix.indices[nonzero], column, size)
 
     def by_turns(self) -> Exponents:
-        """Half of what makes the largest entry of each row 1, then of each column, and again."""
+        """Divide rows and columns, in turn, by the square roots of their largest entries (Ruiz)."""
         n = self.matrix.shape[0]
         scale = np.zeros(n), np.zeros(n)
         for _ in range(_TURNS):
@@ -84,14 +84,14 @@ class _LogEntries(NamedTuple):
         return Exponents.from_logarithms(*scale)
 
     def rows_first(self) -> Exponents:
-        """The largest entry of each row, then of each column, is near 1."""
+        """Scale the largest entry of each row, then of each column, to nearly 1."""
         matrix = self.matrix
         return Exponents.from_logarithms(
             *map(np.log2, equilibrate(matrix.indptr, matrix.indices, matrix.data))
         )
 
     def balanced(self) -> Exponents:
-        """The squares of all logarithms have the least sum, but for what sweeps leave of it."""
+        """Minimize the sum of the squared logarithms approximately (Curtis and Reid)."""
         n = self.matrix.shape[0]
         places, scale = (self.row, self.column), (np.zeros(n), np.zeros(n))
         counts = [np.maximum(np.bincount(place, minlength=n), 1) for place in places]
@@ -102,7 +102,7 @@ class _LogEntries(NamedTuple):
         return Exponents.from_logarithms(*scale)
 
     def matched(self) -> Exponents:
-        """Entries of a matching of the largest product are 1, and no entry is above 1."""
+        """Scale the entries of a maximum-product matching to 1, and all others to at most 1."""
         matching = maximum_product_matching(self.matrix.A)
         return Exponents.from_logarithms(np.log2(matching.row_scale), np.log2(matching.col_scale))
 
@@ -111,5 +111,5 @@ class _LogEntries(NamedTuple):
 
 
 def _wide(dtype: np.dtype) -> np.dtype:
-    """A type in which no modulus of numbers of a type is too large."""
+    """Return a type in which the modulus of any number of `dtype` is finite."""
     return np.result_type(dtype, np.longdouble)

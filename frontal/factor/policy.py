@@ -1,4 +1,4 @@
-"""Which method and which backend factorize, and what takes over where one cannot."""
+"""Choice of the method and the backend of a factorization, and the fallbacks if one fails."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from .solve import FactorSolver
 
 log = logging.getLogger("frontal")
 
-_MAX_RESTARTS = 5  # rounds in which failed columns of a GPU's factor move up
-_CPU_ROUND = 3  # round in which the CPU looks for pivots
-_MAX_UNSTABLE_PIVOTS = 40  # of a factor that refinement corrects, if growth is moderate
+_MAX_RESTARTS = 5  # GPU attempts with moved columns
+_CPU_ROUND = 3  # attempt in which the CPU chooses the fronts of the moved columns
+_MAX_UNSTABLE_PIVOTS = 40  # per factor: refinement corrects these if growth is moderate
 
 
 class DeviceValues(NamedTuple):
-    """New values of a pattern, where its factor is.
+    """New values of a pattern, on the device.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class DeviceValues(NamedTuple):
     check_finite : bool
         Refuse NaN and infinity.
     order : ValueMap, optional
-        In which they were given.
+        Order of the user's values.
     """
 
     array: Untyped
@@ -61,12 +61,12 @@ class DeviceValues(NamedTuple):
         return np.dtype(self.array.dtype)
 
 
-class SymmetryFailure(Exception):  # noqa: N818 - not an error where LU can go on
-    """A method that reads one triangle was given a matrix that has two."""
+class SymmetryFailure(Exception):  # noqa: N818 - no error if LU follows
+    """An unsymmetric matrix for a method that reads one triangle."""
 
 
-class LargeGrowth(Exception):  # noqa: N818 - not an error where columns can go elsewhere
-    """Pivots bear their columns badly: positions of these in the plan, and of rows they lie in."""
+class LargeGrowth(Exception):  # noqa: N818 - no error if columns can be moved
+    """Unstable pivots: positions of their columns in the plan, and of the rows they lie in."""
 
     def __init__(self, factor: NumericFactor) -> None:
         super().__init__()
@@ -74,12 +74,12 @@ class LargeGrowth(Exception):  # noqa: N818 - not an error where columns can go 
         self.columns = self.rows if factor.symbolic.method.one_triangle else factor.unstable_pivots
 
 
-class OutdatedMatching(Exception):  # noqa: N818 - not an error where values can be matched anew
-    """Pivots are tiny by a matching of other values."""
+class OutdatedMatching(Exception):  # noqa: N818 - no error if values can be matched
+    """Tiny pivots with a matching of other values."""
 
 
-class NullPivotsUnproven(Exception):  # noqa: N818 - not an error where another scaling has pivots
-    """Pivots are null in a scaling that may be why."""
+class NullPivotsUnproven(Exception):  # noqa: N818 - no error if another scaling has pivots
+    """Null pivots that the scaling may have caused."""
 
 
 def factorize(
@@ -97,8 +97,8 @@ def factorize(
     """Factorize by the first of these attempts that succeeds:
 
     - the method and the backend of the analysis;
-    - LDL^H in the same analysis, if Cholesky was a guess and A is not positive definite;
-    - LU in the same order, if the symmetry was a guess that new values do not have;
+    - LDL^T or LDL^H in the same analysis, if ``kind="auto"`` chose Cholesky and it fails;
+    - LU in the same order, if ``kind="auto"`` chose a symmetry that new values lack;
     - a GPU with unstable columns moved, in the end to the fronts where the CPU eliminates them;
     - columns with tiny diagonal entries paired, if too many columns are delayed;
     - pivots replaced, if too many still are; LU with a matching, if that is inaccurate;
@@ -108,17 +108,17 @@ def factorize(
     Parameters
     ----------
     matrix : Canonical or DeviceValues
-        The canonical matrix is kept, not copied.
+        A canonical matrix is stored without a copy.
     analysis : Analyzed
     progress : callable, optional
     previous : NumericFactor, optional
         Its memory is reused, and the factor becomes invalid.
     before : Diagnosis
-        Of the previous values; also what to do with a singular matrix.
+        Diagnosis of the previous values, and the user's option `singular`.
     memory : str or int
         See `frontal.factorize`.
     mixed : bool
-        In single precision, values of double.
+        Factorize values in double precision in single precision.
     looked_at : bool
         Skip the check for non-finite values.
     renewed : bool
@@ -127,12 +127,12 @@ def factorize(
     Returns
     -------
     analysis, solver
-        Of the attempt that succeeded.
+        Results of the attempt that succeeded.
 
     Raises
     ------
     ImpreciseError
-        If a factor in single precision tells that one in double has to decide.
+        If the matrix needs a factor in double precision.
     """
     if isinstance(matrix, Canonical) and not mixed and byte_limit(memory) is None:
         matching = analysis.matching
@@ -181,8 +181,8 @@ def _tried(
     previous: NumericFactor | None,
     before: Diagnosis,
 ) -> tuple[Analyzed, FactorSolver]:
-    """What comes of one attempt; a factor that will not do is gone before another one is made."""
-    verdict = Diagnosis(before.singular, regular=course.regular)  # a device may be at work
+    """Return the result of one attempt; a refused factor is released before the next attempt."""
+    verdict = Diagnosis(before.singular, regular=course.regular)  # while a device may still compute
     options = course.options(progress, previous)
     factor = _attempt(course.matrix, course.analysis, course.plain, options)
     course.refuse_weak(factor)
@@ -195,21 +195,21 @@ def _tried(
 
 
 class _FallbackPlan:
-    """What is factorized and how, and what else to try where that fails.
+    """The current attempt to factorize a matrix, and the remaining fallbacks.
 
     Attributes
     ----------
     matrix, analysis
-        As for `factorize`; the analysis that is tried next.
+        As for `factorize`; the analysis of the next attempt.
     delaying : bool
         As for `Backend.factorize`.
     plain : bool
-        Scale by the largest entries alone, and not by a matching, which can make a regular matrix
-        singular where large entries are few.
+        Scale by the largest entries alone, not by a matching, whose scaling can make a regular
+        matrix with few large entries singular to working precision.
     regular : bool
         See `Diagnosis`.
     renewed : bool
-        The analysis is of other values.
+        The analysis may be of other values.
     matched : bool
         See `Diagnosis`.
     """
@@ -219,17 +219,17 @@ class _FallbackPlan:
     ) -> None:
         self.matrix, self.analysis, self._memory = matrix, analysis, memory
         self._precision: dict[str, Any] = {"dtype": single(matrix.dtype)} if mixed else {}
-        self._planned = analysis  # before columns moved to other fronts
+        self._planned = analysis  # before columns were delayed
         self.delaying, self.plain, self._rounds = True, False, 0
         self.regular = self.renewed = self.matched = False
 
     def options(self, progress: Progress | None, previous: NumericFactor | None) -> dict[str, Any]:
-        """What a backend is told."""
+        """Return the options of `Backend.factorize`."""
         more = {"progress": progress, "previous": previous, "delaying": self.delaying}
         return self._precision | more | {"memory": self._memory}
 
     def refuse_weak(self, factor: NumericFactor) -> None:
-        """Raise where pivots do not bear their columns, and these can still go elsewhere."""
+        """Raise if growth is too large and unstable columns can still be moved."""
         enough = eps_of(factor.dtype) ** -0.5
         if self._rounds < _MAX_RESTARTS and not factor.growth_acceptable(
             _MAX_UNSTABLE_PIVOTS, enough
@@ -237,7 +237,7 @@ class _FallbackPlan:
             raise LargeGrowth(factor)
 
     def refuse_vanished(self, solver: FactorSolver) -> None:
-        """Raise where pivots are null without evidence for it, and another scaling is left."""
+        """Raise if null pivots lack evidence of singularity and another scaling is untried."""
         factor = solver.factor
         unsure = factor.nulls.size and solver.verdict.null_space is None
         if unsure and self._other_scaling() not in (None, factor.scaling):
@@ -245,7 +245,7 @@ class _FallbackPlan:
             raise NullPivotsUnproven
 
     def refuse_unfixed(self, solver: FactorSolver) -> None:
-        """Raise where null columns are left to a backend whose factor cannot bear them all."""
+        """Raise if the factor does not solve consistent singular systems and a fallback exists."""
         if solver.verdict.null_space is None:
             return
         if self.analysis.engine.fallback is not None and not solver.fixes():
@@ -254,7 +254,7 @@ class _FallbackPlan:
             raise SingularMatrixError.numerical(column, detail, dtype=dtype)
 
     def refuse_unmatched(self, solver: FactorSolver) -> None:
-        """Raise where tiny pivots, by a matching of other values, leave doubts."""
+        """Raise if tiny pivots, with a matching of other values, leave singularity open."""
         verdict, matching = solver.verdict, self.analysis.matching
         if matching is None or not verdict.is_doubtful(solver.factor):
             return
@@ -263,22 +263,22 @@ class _FallbackPlan:
         verdict.matched = self.matched
 
     def _other_scaling(self) -> Scaling | None:
-        """That by largest entries alone, if it has not been tried."""
+        """Return the scaling by largest entries alone; None if it was tried."""
         if self.plain or not isinstance(self.matrix, Canonical):
             return None
         wanted, method = wanted_scaling(self.analysis, True), self.analysis.symbolic.method
         return None if wanted is None else scaling_of(self.matrix, wanted, method.one_triangle)
 
     def settled(self, factor: NumericFactor) -> Analyzed:
-        """The analysis that a factor is of."""
+        """Return the analysis that a factor belongs to."""
         if factor.symbolic is self._planned.symbolic:
             return self._planned
         return self._planned.amended(factor.symbolic)
 
     def not_definite(self, position: int) -> None:
-        """Go on with LDL^H after Cholesky, if that was not promised to do."""
+        """Continue with LDL^T or LDL^H after Cholesky, unless the user stated ``kind="spd"``."""
         column = int(self.analysis.perm[position])
-        matrix = self._on_host()  # where its symmetry and a scaling of its own are looked for
+        matrix = self._on_host()  # the host checks its symmetry and scales it
         if not self.analysis.fallback:
             _check_promise(matrix, self.analysis)
             raise NotPositiveDefiniteError(column) from None
@@ -286,7 +286,7 @@ class _FallbackPlan:
         self._begin(self.analysis.as_indefinite())
 
     def not_symmetric(self) -> None:
-        """Go on with LU, if no symmetry was promised."""
+        """Continue with LU, unless the user stated a symmetry."""
         matrix = self._on_host()
         if not self.analysis.fallback:
             _check_promise(matrix, self.analysis)
@@ -294,7 +294,7 @@ class _FallbackPlan:
         self._begin(self.analysis.as_general(matrix))
 
     def move(self, failed: LargeGrowth) -> None:
-        """Give columns without sound pivots to other fronts."""
+        """Move columns without acceptable pivots to other fronts."""
         self._rounds += 1
         symbolic = self.analysis.symbolic
         if self._rounds != _CPU_ROUND:
@@ -311,7 +311,7 @@ class _FallbackPlan:
         self.analysis = self._planned.with_fronts(symbolic)
 
     def pair_or_replace(self) -> None:
-        """Answer columns that pile up: by pairs that were thought needless, or other pivots."""
+        """Handle too many delayed columns: pair all tiny diagonal entries, or replace pivots."""
         if self.analysis.tiny and self.analysis.choices.pairs == "auto":
             self._begin(self.analysis.all_paired(self._on_host()))
         else:
@@ -319,7 +319,7 @@ class _FallbackPlan:
             self.delaying = False
 
     def too_large(self, error: MemoryError) -> None:
-        """Go over to the CPU, if neither a GPU nor what it shall take was insisted on."""
+        """Fall back to the CPU, unless the user requested a GPU or a memory."""
         fallback = self.analysis.engine.fallback
         if fallback is None:
             raise FactorMemoryError.from_error(error) from None
@@ -329,17 +329,17 @@ class _FallbackPlan:
         self._begin(self.analysis.analyzed_for(fallback, self._on_host()))
 
     def match_anew(self) -> None:
-        """Analyze these very values."""
+        """Analyze the pattern with a matching of the current values."""
         log.info("tiny pivots by a matching of other values: analyzing these")
         self.matched = True
         self._begin(self.analysis.analyzed_for(self.analysis.backend, self._on_host()))
 
     def no_pivots(self, error: SingularMatrixError) -> None:
-        """Look for pivots otherwise, unless it is proved that there are none."""
+        """Try the next fallback that may find pivots, unless A is proved singular."""
         fallback = self.analysis.engine.fallback
-        if error.rank is not None:  # proved, whatever the factor is
+        if error.rank is not None:  # a proof, independent of the factor
             raise error
-        if fallback is not None:  # it looks for pivots in tiles, not in whole fronts
+        if fallback is not None:  # a GPU seeks pivots in tiles, the CPU in whole fronts
             warn(
                 "no accurate factor by the pivots that the GPU chose, the CPU takes over",
                 PerformanceWarning,
@@ -353,12 +353,12 @@ class _FallbackPlan:
             raise error
 
     def _begin(self, analysis: Analyzed) -> None:
-        """Try another analysis, with all that can be tried with it."""
+        """Restart with another analysis and all its fallbacks."""
         self.analysis = self._planned = analysis
         self.delaying, self.plain, self._rounds = True, False, 0
 
     def _on_host(self) -> Canonical:
-        """What is given, on the host from now on."""
+        """Return the matrix on the host, where it stays from now on."""
         source = self.matrix
         if not isinstance(source, Canonical):
             values = self.analysis.engine.values_on_host(source.array)
@@ -372,7 +372,7 @@ class _FallbackPlan:
 def _attempt(
     matrix: Canonical | DeviceValues, analysis: Analyzed, plain: bool, options: dict[str, Any]
 ) -> NumericFactor:
-    """A factor by the method of an analysis and its backend."""
+    """Return a factor by the method and the backend of an analysis."""
     method, engine = analysis.symbolic.method, analysis.engine
     mixed, scaling = "dtype" in options, wanted_scaling(analysis, plain)
     if isinstance(matrix, Canonical):
@@ -392,7 +392,7 @@ def _attempt(
 
 
 def wanted_scaling(analysis: Analyzed, plain: bool = False) -> ScalingRequest | None:
-    """The scaling for the method of an analysis; by largest entries alone if `plain`."""
+    """Return the scaling for the method of an analysis; by largest entries alone if `plain`."""
     return ScalingRequest(analysis.matching, plain) if analysis.symbolic.method.scaling else None
 
 

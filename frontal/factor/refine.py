@@ -1,4 +1,4 @@
-"""Refinement of solutions, and what is tried where it stalls."""
+"""Refinement of solutions, and GMRES if it stalls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors
 from ..numeric.thresholds import THRESHOLDS
 
 _MAX_STEPS = THRESHOLDS.corrections
-_NORMWISE_WEIGHT = 2.0**200  # more than any ratio of errors but infinite ones
+_NORMWISE_WEIGHT = 2.0**200  # larger than any finite ratio of errors
 _GMRES_CYCLES = 20
 _GMRES_SIZE = 40
 
@@ -26,7 +26,7 @@ def solve(
     steps : int, optional
         As for `refine`.
     judged : bool
-        Whether errors are wanted; with ``steps=0`` and without them nothing waits for a device.
+        Measure errors. Without errors and with ``steps=0`` the call does not wait for the device.
     probing : bool
         See `LinearSystem.solved`.
 
@@ -34,9 +34,9 @@ def solve(
     -------
     X : (n, k) array
     errors : BackwardErrors or None
-        None if not judged.
+        None if not `judged`.
     taken : int
-        Corrections kept.
+        Accepted corrections.
     """
     n, k = B.shape
     if n == 0 or k == 0:
@@ -59,7 +59,7 @@ def solve(
 def refine(
     system: LinearSystem, X: Vectors, B: Vectors, steps: int | None
 ) -> tuple[Vectors, BackwardErrors, int]:
-    """Improve X by corrections A D = R until that stops helping.
+    """Improve X by corrections D with A D = R until the error stops decreasing.
 
     Parameters
     ----------
@@ -67,15 +67,15 @@ def refine(
     X, B : (n, k) arrays
         First solution, which may be overwritten, and right-hand sides.
     steps : int, optional
-        Most corrections, 0 for none; by default as many as halve the error, at most 30.
+        Corrections at most, 0 for none; by default as many as halve the error, at most 30.
 
     Returns
     -------
     X : (n, k) array
     errors : BackwardErrors
-        Of X.
+        Errors of X.
     taken : int
-        Corrections kept.
+        Accepted corrections.
     """
     return _refined(system, B, steps, X, *system.measure(X, B))
 
@@ -88,10 +88,10 @@ def _refined(
     R: Vectors,
     errors: BackwardErrors,
 ) -> tuple[Vectors, BackwardErrors, int]:
-    """See `refine`; R and `errors` are of the first solution."""
+    """Refine as `refine`, with R and `errors` of the first solution."""
     if steps is None and errors.fine:
         return X, errors, 0
-    with np.errstate(all="ignore"):  # of what is not finite, the errors tell
+    with np.errstate(all="ignore"):  # errors report non-finite solutions
         return _improved(system, X, B, steps, R, errors)
 
 
@@ -125,10 +125,10 @@ def _improved(
 
 
 def _merit(errors: BackwardErrors, limits: np.ndarray) -> np.ndarray:
-    """`BackwardErrors.merit`, where a normwise error that needs a correction counts before all
-    others.
+    """Return `BackwardErrors.merit`, dominated by a normwise error that needs a correction.
 
-    The first corrections by a factor in single precision may make rows of small numbers worse.
+    The first corrections by a factor in single precision may increase errors in rows of small
+    numbers.
     """
     normwise = errors.normwise / limits[0]
     return np.where(normwise > 1, _NORMWISE_WEIGHT * normwise, errors.merit(limits))
@@ -137,12 +137,12 @@ def _merit(errors: BackwardErrors, limits: np.ndarray) -> np.ndarray:
 def rescue(
     system: HostSystem, X: np.ndarray, B: np.ndarray, error: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """GMRES preconditioned by the factors, for columns whose error refinement left too large.
+    """Correct columns whose error is too large after refinement, by GMRES with the factors.
 
-    A factor with p replaced pivots differs from A by a matrix of rank p, so that GMRES needs
-    about p + 1 steps where refinement may stall. Cycles of it go on as long as they help.
+    A factor with p perturbed pivots differs from A by a matrix of rank p. GMRES, preconditioned by
+    it, needs about p + 1 steps where refinement may stall. Cycles repeat while they help.
     """
-    from scipy.sparse.linalg import LinearOperator, gmres  # seldom needed, and long to import
+    from scipy.sparse.linalg import LinearOperator, gmres  # rarely needed and slow to import
 
     n = X.shape[0]
     X, error = X.copy(), error.copy()
@@ -157,7 +157,7 @@ def rescue(
             r = system.residual(X[:, column], B[:, column])[:, 0]
             if not np.all(np.isfinite(r)) or not r.any():
                 break
-            # scaled, since GMRES stops at absolute underflows
+            # scaled, since GMRES stops when residuals underflow
             size = np.abs(r).max()
             d, _ = gmres(
                 system.A, r / size, M=inverse, rtol=1e-6, restart=min(n, _GMRES_SIZE), maxiter=1

@@ -1,4 +1,4 @@
-"""What is warned of: singular matrices, errors that stay, solutions that may be far off."""
+"""Warnings: singular matrices, large backward errors, ill-conditioned solutions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .condition import ConditionEstimate
 
 
 def warn_of_rank(n: int, nulls: int) -> None:
-    """Warn of a matrix of order n with so many null columns."""
+    """Warn of a matrix of order n with `nulls` null columns."""
     warn(
         f"the matrix is singular to working precision, of rank {n - nulls} of {n}: "
         "solutions are zero in Factor.null_columns where b is in its range, and else huge",
@@ -21,7 +21,7 @@ def warn_of_rank(n: int, nulls: int) -> None:
 
 
 def warn_of_error(factor: NumericFactor, errors: BackwardErrors, limited: bool) -> None:
-    """Warn of a backward error that refinement, perhaps `limited`, has left."""
+    """Warn of a large backward error after refinement, which the user may have `limited`."""
     remedies = ["scale the matrix", *double_precision(factor.matrix_dtype)]
     remedies = ["allow more refinement"] if limited else remedies
     warn(
@@ -33,7 +33,7 @@ def warn_of_error(factor: NumericFactor, errors: BackwardErrors, limited: bool) 
 def warn_of_condition(
     estimate: ConditionEstimate, precision: float, matrix_dtype: np.dtype
 ) -> None:
-    """Warn of solutions whose condition number times their precision is large."""
+    """Warn of solutions whose condition number times precision is large."""
     columns, most = estimate.columns, ""
     if len(columns):
         most = " A nearly dependent combination of columns has its largest weights in "

@@ -1,4 +1,4 @@
-"""Solutions with a factor: right-hand sides, refinement, the error that is left, its report."""
+"""Solves with a factor: right-hand sides, refinement, remaining errors, the report."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .condition import ConditionEstimate
 from .diagnosis import Diagnosis
 from .mixed import ImpreciseError, is_mixed
 
-_STEPS_BEFORE_WARNING = 2  # corrections of a solution that was accepted without any
+_STEPS_BEFORE_WARNING = 2  # corrections of a solution accepted without refinement
 
 
 class SolvedBlock(NamedTuple):
-    """Solutions where the factor is; their errors, if judged; corrections; what they may err by."""
+    """Solutions on the device, their errors if measured, corrections, condition estimate."""
 
     X: Vectors
     errors: BackwardErrors | None
@@ -35,7 +35,7 @@ class SolvedBlock(NamedTuple):
 
 
 class FactorSolver:
-    """Solves systems with one factor.
+    """The solves with one factor.
 
     Attributes
     ----------
@@ -43,10 +43,10 @@ class FactorSolver:
     dtype : numpy.dtype
         Scalar type of the factors.
     verdict : Diagnosis
-        What is known of how near to singular the matrix is.
+        Evidence on how close the matrix is to a singular one.
     mixed : bool
-        The factors are of a lower precision than the matrix. Methods raise `ImpreciseError` then,
-        where solutions by such a factor are not certain.
+        The factors are of a lower precision than the matrix. Methods then raise `ImpreciseError`
+        if solutions by such a factor may be inaccurate.
     """
 
     def __init__(self, factor: NumericFactor, verdict: Diagnosis) -> None:
@@ -55,14 +55,14 @@ class FactorSolver:
 
     @cached_property
     def growth(self) -> float:
-        """See `NumericFactor.growth`, which reads all of the factors."""
+        """Growth of the factor; computed once, since `NumericFactor.growth` reads all factors."""
         return self.factor.growth()
 
     def solve_fast(self, b: object, trans: str) -> Vectors | None:
-        """Return what `solve` gives for a plain vector if it needs no warning; else None.
+        """Return `solve`'s solution for a plain vector if it needs no warning; else None.
 
-        The factor must give a solution without refinement, and its condition number, which may be
-        estimated with it, must be small.
+        The solution must need no refinement. The factor's condition number, which may be estimated
+        in the same call, must be small.
         """
         verdict = self.verdict
         if trans not in ("N", "T", "H") or self.mixed:
@@ -92,7 +92,7 @@ class FactorSolver:
     def solve(
         self, b: Any, trans: str, steps: int | None, about: Callable[[], dict[str, Any]] | None
     ) -> tuple[Any, SolveInfo | None]:
-        """See `Factor.solve`; `about` gives what `SolveInfo` shall say of the factor."""
+        """Solve as `Factor.solve`; `about` returns the fields of `SolveInfo` on the factor."""
         if trans not in ("N", "T", "H"):
             raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
         began, factor = time.perf_counter(), self.factor
@@ -105,7 +105,7 @@ class FactorSolver:
                 check_finite_rhs(factor.download(B), b.ndim)
             x = X[:, 0] if b.ndim == 1 else X
         else:
-            # judged, they are told to be finite by the norms that come with the solution
+            # if judged, the norms measured with the solution show whether they are finite
             args = b, factor.symbolic.n, factor.matrix_dtype
             B, restore = prepare_rhs(*args, check_finite=not judged)
             solved = self._solve_block(factor.upload(B), trans, steps, judged, reported)
@@ -133,13 +133,13 @@ class FactorSolver:
     def _solve_block(
         self, B: Vectors, trans: str, steps: int | None, judged: bool, reported: bool
     ) -> SolvedBlock:
-        """Solutions for an array that is with the factor; `reported` ones are estimated anew."""
+        """Solve for an array of the backend; if `reported`, estimate the condition number anew."""
         if _is_split(B, self.dtype):
             k = B.shape[1]
             parts = self.factor.empty(2 * k, B.real.dtype)
             parts[:, :k], parts[:, k:] = B.real, B.imag
             solved = self._solve_block(parts, trans, steps, judged, reported)
-            with np.errstate(all="ignore"):  # of what is not finite, the errors tell
+            with np.errstate(all="ignore"):  # errors report non-finite solutions
                 return solved._replace(X=solved.X[:, :k] + 1j * solved.X[:, k:])
         factor = self.factor
         probing = judged and steps != 0
@@ -162,14 +162,14 @@ class FactorSolver:
     def _refined(
         self, B: Vectors, trans: str, steps: int | None, judged: bool, probing: bool = False
     ) -> SolvedBlock:
-        """Solutions by the factor, by refinement and by what helps where that does not."""
+        """Solve by the factor, refine, and use GMRES and scaling if refinement is not enough."""
         system = self.factor.system(trans, B.dtype)
         X, errors, taken = refine.solve(system, B, steps, judged, probing)
         if errors is None or errors.fine:
             if errors is not None and not taken:
                 self.factor.expect(trans)
             return SolvedBlock(X, errors, taken)
-        with np.errstate(all="ignore"):  # of what is not finite, the errors tell
+        with np.errstate(all="ignore"):  # errors report non-finite solutions
             if steps is None and errors.insufficient(system.limits):
                 X, errors, more = self._rescued(X, B, trans, errors)
                 taken += more
@@ -180,7 +180,7 @@ class FactorSolver:
     def _rescued(
         self, X: Vectors, B: Vectors, trans: str, errors: BackwardErrors
     ) -> tuple[Vectors, BackwardErrors, int]:
-        """What `refine.rescue`, on the host, makes of solutions that are not good enough."""
+        """Improve inaccurate solutions by `refine.rescue` on the host."""
         factor = self.factor
         host = factor.download(X), factor.download(B)
         better, _, taken = refine.rescue(self.system(trans, B.dtype), *host, errors.rowwise)
@@ -188,11 +188,11 @@ class FactorSolver:
         return X, factor.system(trans, B.dtype).measure(X, B)[1], taken
 
     def system(self, trans: str, dtype: np.dtype) -> HostSystem:
-        """op(A) X = B for vectors on the host."""
+        """Return op(A) X = B for vectors on the host."""
         return host_system(self.factor, trans, dtype)
 
     def examine(self, before: Diagnosis) -> None:
-        """Look for evidence that A is singular, where pivots are small; see `Diagnosis.examine`."""
+        """Look for evidence that A is singular if pivots are small; see `Diagnosis.examine`."""
 
         def backward_error(B: np.ndarray) -> float:
             errors = self._refined(self.factor.upload(B), "N", None, True).errors
@@ -201,7 +201,7 @@ class FactorSolver:
         self.verdict.examine(self.factor, backward_error, before)
 
     def fixes(self) -> bool:
-        """Whether of a singular system that has solutions it finds the one zero in null columns."""
+        """Return whether solutions of consistent singular systems are zero in null columns."""
         null, factor = self.verdict.null_space, self.factor
         if null is None:
             return True
@@ -218,7 +218,7 @@ class FactorSolver:
         X, errors, taken, estimate = solved
         if errors is None:
             raise ValueError("solutions that were not judged have no report")
-        # where x is next to nothing, numbers that the estimate is made of are nothing at all
+        # for nearly zero x the estimate may underflow to 0
         condition = None if estimate is None else max(1.0, estimate.condition)
         precision = max(errors.worst_normwise, eps_of(X.dtype))
         return SolveInfo(
@@ -237,7 +237,7 @@ def _may_improve(
     estimate: ConditionEstimate | None, errors: BackwardErrors, limits: np.ndarray
 ) -> bool:
     """Return whether a warning is due only to an error that refinement would reduce."""
-    if estimate is None or errors.lost is not None:  # solved again in other units
+    if estimate is None or errors.lost is not None:  # solved again in a scaled system
         return False
     if not limits[3] < errors.worst < np.inf:
         return False
@@ -245,7 +245,7 @@ def _may_improve(
 
 
 def _require_solutions(errors: BackwardErrors, steps: int | None, limits: np.ndarray) -> None:
-    """Leave to a factor in double what one in single does not solve, unless b is no number."""
+    """Raise, for a factor in double precision, if errors are too large, unless b is not finite."""
     enough = np.isfinite(errors.normwise).all()
     if steps is None:
         enough = not errors.insufficient(limits)
@@ -254,5 +254,5 @@ def _require_solutions(errors: BackwardErrors, steps: int | None, limits: np.nda
 
 
 def _is_split(B: Vectors, dtype: np.dtype) -> bool:
-    """Whether a real factor solves for real and imaginary parts."""
+    """Return whether a real factor solves for real and imaginary parts of B separately."""
     return B.dtype.kind == "c" and dtype.kind != "c"

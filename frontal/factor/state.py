@@ -1,4 +1,4 @@
-"""The numbers of a factor from their computation to their end, and what a failure leaves."""
+"""State of a factor from its computation to its release, also after a failure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class LastSuccess(NamedTuple):
-    """What the last successful factorization leaves to the next."""
+    """Results of the last successful factorization, reused by the next."""
 
     analysis: Analyzed
     factor: NumericFactor
@@ -31,20 +31,20 @@ class LastSuccess(NamedTuple):
 
 
 class FactorState:
-    """A factorized matrix, or the error that is raised where there is none any more.
+    """A factorized matrix, or the error to raise if its factor was lost or freed.
 
     Attributes
     ----------
     analysis : Analyzed
-        Of the method and the backend that factorized.
+        Analysis with the method and the backend that factorized.
     seconds : float
         Time of the factorization.
     dtype : numpy.dtype
         Scalar type of the factors.
     precision : {"full", "mixed"}
-        As it was asked for; "mixed" may have been given up.
+        As requested; "mixed" may have been replaced by double precision.
     memory : str or int
-        See `frontal.factorize`; once a factor has moved to the CPU, "auto".
+        See `frontal.factorize`; "auto" for a factor that was moved to the CPU.
     """
 
     def __init__(
@@ -61,17 +61,17 @@ class FactorState:
         self.analysis, self.seconds = analysis, 0.0
         self.dtype = analysis.dtype if solver is None else solver.dtype
         self._solver, self._new = solver, Diagnosis(singular)
-        self._last: LastSuccess | None = None  # while there is no factor
-        self._missing = "failed"  # or "running", "freed": why no factor, while `_solver` is None
+        self._last: LastSuccess | None = None  # only while there is no factor
+        self._missing = "failed"  # or "running", "freed": the reason if `_solver` is None
 
     @property
     def solver(self) -> FactorSolver:
-        """What solves with the factor.
+        """The solver of the factor.
 
         Raises
         ------
         FactorFreedError, FactorInvalidError
-            If there is none.
+            If there is no factor.
         """
         solver = self._solver  # read once: another thread may refactorize
         if solver is None:
@@ -86,12 +86,12 @@ class FactorState:
 
     @property
     def state(self) -> str:
-        """``"freed"``, ``"invalid"``, ``"being refactorized"``, or nothing for a factor."""
+        """``"freed"``, ``"invalid"``, ``"being refactorized"``, or ``""`` for a valid factor."""
         states = {"failed": "invalid", "running": "being refactorized"}
         return "" if self._solver is not None else states.get(self._missing, self._missing)
 
     def about(self) -> dict[str, Any]:
-        """Backend, method, ordering, cost and health of the factorization."""
+        """Return backend, method, ordering, cost and health of the factorization."""
         analysis, factor, null = self.analysis, self.factor, self.solver.verdict.null_space
         return {
             "backend": factor.backend,
@@ -109,17 +109,17 @@ class FactorState:
         }
 
     def last(self) -> LastSuccess:
-        """What can be overwritten; raises `FactorFreedError`."""
+        """Return the last success, whose memory can be reused; raise `FactorFreedError`."""
         return self._last or LastSuccess(self.analysis, self.factor, self.solver.verdict)
 
     def renew(
         self, matrix: Canonical | DeviceValues, check_finite: bool, last: LastSuccess
     ) -> None:
-        """Factorize other values in the memory of the `last`; if that fails, there is no factor."""
+        """Factorize new values in the memory of `last`; after a failure there is no factor."""
         self._last = last
         try:
-            self._missing = "running"  # and so after a success: a late reader finds no failure
-            self._solver = None  # whatever interrupts from here on
+            self._missing = "running"  # also after a success: a late reader sees no failure
+            self._solver = None  # also for any interrupt from here on
             if isinstance(matrix, DeviceValues):
                 last.factor.begin(matrix.array, wanted_scaling(last.analysis))
             self.analysis = last.analysis.for_new_values()
@@ -139,10 +139,10 @@ class FactorState:
         looked_at: bool = True,
         renewed: bool = False,
     ) -> None:
-        """Factorize by what `analysis` says, or by what takes over from it.
+        """Factorize by `analysis`, or by one of its fallbacks.
 
-        Values that were not `looked_at` are refused if one is no number. It is `renewed` if others
-        were analyzed, or may have been.
+        Values that were not `looked_at` are checked to be finite. `renewed` means that the analysis
+        may be of other values.
         """
         began, before = time.perf_counter(), before or self._new
         args = matrix, self.analysis, progress
@@ -164,13 +164,13 @@ class FactorState:
         self.seconds = time.perf_counter() - began
 
     def answer(self, question: Callable[[FactorSolver], T], certain: bool = False) -> T:
-        """What the factor answers, where one in single has no answer by one in double.
+        """Evaluate a query; refactorize in double if the factor in single is not accurate enough.
 
         Parameters
         ----------
         question : callable
         certain : bool
-            Only a factor in double will do.
+            The query needs a factor in double precision.
         """
         solver = self.solver
         if not (certain and solver.mixed):
@@ -182,7 +182,7 @@ class FactorState:
         return question(self.solver)
 
     def _to_double(self, solver: FactorSolver) -> None:
-        """Factorize the same values in double; if that fails, the factor is as before."""
+        """Factorize the same values in double; if that fails, the factor is unchanged."""
         single, self._single = self._single, False
         try:
             self.factorize(solver.factor.matrix, before=Diagnosis(solver.verdict.singular))
@@ -191,23 +191,23 @@ class FactorState:
             raise
 
     def free(self) -> None:
-        """Give the memory back; later use is an error."""
+        """Release the memory; later use is an error."""
         if self.state != "freed":
             self.last().factor.free()
         self._solver = self._last = None
         self._missing = "freed"
 
     def copy(self) -> FactorState:
-        """An independent factor in the same place."""
+        """Return an independent factor on the same device."""
         return self._twin(self.analysis, self.factor.copy())
 
     def on_cpu(self, analysis: Analyzed) -> FactorState:
-        """An independent factor on the CPU.
+        """Return an independent factor on the CPU.
 
         Parameters
         ----------
         analysis : Analyzed
-            What is said of it, of the same plan.
+            Analysis of the new factor, with the same plan.
         """
         factor = self.factor
         if factor.backend == "cpu":
@@ -216,7 +216,7 @@ class FactorState:
             factor.to_host(), factor.matrix, factor.scaling
         )
         twin = self._twin(analysis, host)
-        twin.memory = "auto"  # a limit was one of the device
+        twin.memory = "auto"  # a limit applied to the device
         return twin
 
     def _twin(self, analysis: Analyzed, factor: NumericFactor) -> FactorState:
@@ -226,7 +226,7 @@ class FactorState:
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """A pickle holds everything on the host."""
+        """Return the state for a pickle, on the host."""
         on_device = self.factor.backend != "cpu"
         numbers = self.on_cpu(self.analysis) if on_device else self
         return dict(numbers.__dict__)

@@ -1,7 +1,7 @@
 """Named vectors and a header in one file: NumPy's .npz, without pickles and without compression.
 
-A reader believes nothing. Sizes are compared with that of the file before memory is taken, every
-content with its checksum, and what a header or vector means is for the caller to check.
+A reader trusts nothing: sizes are compared with that of the file before memory is allocated, and
+contents with their checksums. The caller checks the meaning of header and vectors.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Header = dict[str, object]
 
 
 def write(path: Path, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write a file; nothing is left of it where that fails.
+    """Write a file; if that fails, no part of it remains.
 
     Parameters
     ----------
     path : Path
     header : dict
-        What JSON can hold.
+        Serializable as JSON.
     arrays : mapping of str to array
         Vectors of numbers.
     """
@@ -43,24 +43,24 @@ def write(path: Path, header: Header, arrays: Mapping[str, np.ndarray]) -> None:
     with replacing(path) as stream:
         np.savez(stream, **{_HEADER: text, **arrays})
         stream.flush()
-        os.fsync(stream.fileno())  # some file systems tell only now that they are full
+        os.fsync(stream.fileno())  # some file systems report only here that they are full
 
 
 class Archive:
-    """A file that `write` wrote, or that claims so; a context.
+    """A file written by `write`, or claimed to be; a context manager.
 
     Attributes
     ----------
     header : dict
     names : set of str
-        Of its vectors.
+        Names of the vectors.
 
     Raises
     ------
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     Exception
-        Of whatever kind, if it is malformed.
+        Of any type, if the file is malformed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -88,12 +88,12 @@ class Archive:
         self._zip.close()
 
     def vector(self, name: str, dtype: DTypeLike) -> np.ndarray:
-        """A vector of this type.
+        """Return a vector of this type.
 
         Raises
         ------
         ValueError
-            If there is none by that name, or of another type or shape.
+            If no vector has that name, or its type or shape differ.
         """
         dtype = np.dtype(dtype)
         try:
@@ -113,7 +113,7 @@ class Archive:
             return np.lib.format.read_array(stream, allow_pickle=False)
 
     def _check_members(self, size: int) -> None:
-        """Raise where contents are packed, or lie upon each other."""
+        """Raise if members are compressed, encrypted or overlapping."""
         members = self._zip.infolist()
         names = [member.filename for member in members]
         if len(set(names)) < len(names):

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside their place, then renamed."""
+"""Atomic replacement of files: written under a temporary name, then renamed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-UNFINISHED = ".tmp"  # what the names of such files end with while they are written
+UNFINISHED = ".tmp"  # suffix of temporary names
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A stream for the new content of a file, which nobody ever sees a part of.
+    """Open a stream for the new contents of a file, which replace it atomically.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""What a file promises, compared with its size before memory is taken for it.
+"""Checks of declared sizes against the size of a file, before memory is allocated.
 
-A line of text can ask for any amount of memory, and a packed file of a kilobyte hold a gigabyte of
-nothing. So a header is believed as far as the bytes behind it can bear it out.
+A line of text can request any amount of memory, and a compressed file of a kilobyte can contain a
+gigabyte of zeros. So a header is trusted only as far as the bytes after it suffice.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import numpy as np
 from numpy.lib import format as npy
 
 PACKED = {".gz": gzip.open, ".bz2": bz2.open}
-MAX_PACKED_BYTES = 2**25  # bytes that any packed file may hold
-RATIO = 200  # of its own that a larger one may: texts of matrices are packed to 1/5 to 1/50
-MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2"}  # what packed files begin with
-HEADER = 2**20  # bytes that lines of comments may take
-EMPTY = 1_000_000  # rows that a matrix may have without entries
-SPARSEST = 100  # rows for each entry that a larger one may have
+MAX_PACKED_BYTES = 2**25  # bytes that any compressed file may contain
+RATIO = 200  # largest compression ratio of larger files; texts of matrices have 5 to 50
+MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2"}  # first bytes of compressed files
+HEADER = 2**20  # bytes, bound of the comment lines
+EMPTY = 1_000_000  # rows, bound of a matrix without entries
+SPARSEST = 100  # rows an entry, bound of larger matrices
 
 
 @contextlib.contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Errors name the file; whatever goes wrong with a file that can be read is its content's."""
+    """Name the file in errors; any error in the content of a readable file becomes a ValueError."""
     try:
         yield
     except MemoryError as error:
@@ -45,7 +45,7 @@ def named(path: Path) -> Iterator[None]:
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that ends with an error where it gets too long."""
+    """A stream that raises after more than ``most`` bytes."""
 
     def __init__(self, stream: BufferedIOBase, most: int) -> None:
         self._stream, self._most, self._read = stream, most, 0
@@ -69,7 +69,7 @@ class _Bounded(io.RawIOBase):
 
 
 def packing(path: Path) -> str:
-    """Return ".gz" or ".bz2" for a file that is named so, or begins so; else ""."""
+    """Return ".gz" or ".bz2" for a file with that suffix or with its first bytes; else ""."""
     suffix = path.suffix.lower()
     if suffix in PACKED:
         return suffix
@@ -79,13 +79,13 @@ def packing(path: Path) -> str:
 
 
 def most_bytes(path: Path) -> int:
-    """Bytes of text that a file may hold, unpacked."""
+    """Return the largest number of bytes of text in a file, decompressed."""
     size = path.stat().st_size
     return max(MAX_PACKED_BYTES, RATIO * size) if packing(path) else size
 
 
 def unpacked(path: Path) -> BufferedIOBase:
-    """A file to read, unpacked as its name or its first bytes say, up to a bound."""
+    """Open a file, decompressed by its suffix or first bytes up to `most_bytes`."""
     unpack = PACKED.get(packing(path))
     if unpack is None:
         return path.open("rb")
@@ -93,16 +93,16 @@ def unpacked(path: Path) -> BufferedIOBase:
 
 
 def check_entries(entries: int, least: int, available: int) -> None:
-    """Refuse more entries than a file has room for.
+    """Raise if a header declares more entries than the file can contain.
 
     Parameters
     ----------
     entries : int
-        What the header promises.
+        Declared number of entries.
     least : int
-        Bytes that one takes at least.
+        Least bytes of an entry.
     available : int
-        Bytes that there are.
+        Bytes in the file.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def check_entries(entries: int, least: int, available: int) -> None:
 
 
 def check_shape(rows: int, columns: int, entries: int) -> None:
-    """Refuse a matrix of which almost all rows are empty.
+    """Raise if almost all rows of a matrix are empty.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def check_shape(rows: int, columns: int, entries: int) -> None:
 
 
 def _check_npy(stream: io.IOBase | IO[bytes], size: int, name: str) -> None:
-    """Compare the header of an array in a stream of `size` bytes with the bytes behind it."""
+    """Compare the header of an array in a stream of `size` bytes with the bytes after it."""
     version = npy.read_magic(stream)
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
     if read is None:
@@ -148,7 +148,7 @@ def _check_npy(stream: io.IOBase | IO[bytes], size: int, name: str) -> None:
 
 
 def check_npy(path: Path) -> None:
-    """Compare the header of a ``.npy`` with its size.
+    """Compare the header of a ``.npy`` with the size of the file.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def check_npy(path: Path) -> None:
 
 
 def check_npz(path: Path) -> None:
-    """Compare what a ``.npz`` and its arrays promise with its size.
+    """Compare the declared sizes of a ``.npz`` and its arrays with the size of the file.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Pickles that store the version of this package, and that no other version reads."""
+"""Pickles that store the version of this package and that other versions refuse to read."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from importlib.abc import MetaPathFinder
 
 from .. import __version__
 
-# Modules of frontal 0.2 that its pickles name first, and that exist no more.
+# Removed modules of frontal 0.2, those that its pickles name first.
 _FORMER_MODULES = {"frontal.symbolic.symbolic", "frontal.values"}
 
 
 class Versioned:
-    """An object that is pickled with the version of this package.
+    """Base class of objects that are pickled with the version of this package.
 
-    Attributes change between versions, so that an older pickle could be silently wrong. The version
-    precedes the attributes: it is checked before any class of theirs is looked up. Pickles run what
-    they contain: load none from others; `Analysis.save` writes files for that.
+    Attributes change between versions, so an older pickle could be silently wrong. The version
+    precedes the attributes in the pickle and is checked before any class of theirs is looked up.
+    Pickles execute code: load only trusted ones; `Analysis.save` writes safe files.
     """
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -46,7 +46,7 @@ def _refusal(maker: str) -> str:
 
 
 class _FormerModules(MetaPathFinder):
-    """Explains why pickles of frontal 0.2 cannot be read; it comes after all other finders."""
+    """Finder that explains why pickles of frontal 0.2 cannot be read; the last of all finders."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         """Raise for a module that only pickles of frontal 0.2 name.

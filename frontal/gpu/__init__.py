@@ -1,4 +1,4 @@
-"""The GPU: whether there is one to compute on. Importing this takes no device and loads no CuPy."""
+"""Detection of GPUs. Importing this module makes no context on a device and does not load CuPy."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _INSTALL = (
 
 
 class DeviceNotFoundError(FrontalError, RuntimeError):
-    """A GPU was asked for, and there is none to compute on."""
+    """A GPU was requested, and none is usable."""
 
 
 def _cupy() -> Any:
-    """CuPy, with a device to use; counting devices makes no context on any of them."""
+    """Return CuPy if it has a device; counting devices makes no context on any of them."""
     try:
         cupy = importlib.import_module("cupy")
         count = cupy.cuda.runtime.getDeviceCount()
     except ModuleNotFoundError as error:
         raise DeviceNotFoundError(f"CuPy is not installed ({error}). Try: {_INSTALL}") from error
-    except Exception as error:  # CuPy's errors cannot be named before it is imported
+    except Exception as error:  # CuPy's errors cannot be named before its import
         raise DeviceNotFoundError(
             f"CuPy finds no device ({type(error).__name__}: {error}). Likely causes: (a) no NVIDIA "
             "GPU, or it is hidden by CUDA_VISIBLE_DEVICES, (b) no driver, or one older than CuPy's "
@@ -36,7 +36,7 @@ def _cupy() -> Any:
 
 
 def devices() -> list[str]:
-    """Names of the GPUs that can be computed on; empty without CuPy, driver or device."""
+    """Return the names of the usable GPUs; empty without CuPy, driver or device."""
     try:
         runtime = _cupy().cuda.runtime
     except DeviceNotFoundError:
@@ -46,14 +46,14 @@ def devices() -> list[str]:
 
 
 class Speed(NamedTuple):
-    """Flops a second that a GPU can do at most, by its own account, without tensor cores."""
+    """Peak flops a second of a GPU without tensor cores, from its attributes."""
 
     single: float
     double: float
 
     @property
     def ratio(self) -> float:
-        """How much faster single precision is: 2 in data centres, 32 or 64 elsewhere."""
+        """Speed of single precision over double: 2 in data centres, 32 or 64 elsewhere."""
         return self.single / self.double
 
 
@@ -64,11 +64,11 @@ _CAPABILITIES_WITH_64_UNITS = (
     (7, 2),
     (7, 5),
     (8, 0),
-)  # 64 of single precision a multiprocessor, not 128
+)  # 64 single-precision units a multiprocessor, not 128
 
 
 def speed(index: int | None = None) -> Speed | None:
-    """What a GPU, or the current one, can do; None if it does not tell. Makes no context on it."""
+    """Return the peak of a GPU, default: the current one; None if unknown. Makes no context."""
     try:
         runtime = _cupy().cuda.runtime
         device_index = runtime.getDevice() if index is None else index
@@ -76,7 +76,7 @@ def speed(index: int | None = None) -> Speed | None:
             runtime.deviceGetAttribute(attribute, device_index)
             for attribute in (_CLOCK, _MULTIPROCESSORS, _MAJOR, _MINOR, _RATIO)
         )
-    except Exception:  # CuPy's errors cannot be named before it is imported
+    except Exception:  # CuPy's errors cannot be named before its import
         return None
     units = 64 if (major, minor) in _CAPABILITIES_WITH_64_UNITS else 128
     single = 2e3 * clock * count * units
@@ -84,7 +84,7 @@ def speed(index: int | None = None) -> Speed | None:
 
 
 def device_count() -> int:
-    """Number of GPUs that can be computed on.
+    """Return the number of usable GPUs.
 
     Examples
     --------
@@ -99,16 +99,16 @@ def device_count() -> int:
 
 
 def available() -> bool:
-    """Whether there is a GPU to compute on."""
+    """Return whether a GPU is usable."""
     return device_count() > 0
 
 
 def require() -> None:
-    """Raise unless there is a GPU to compute on.
+    """Raise unless a GPU is usable.
 
     Raises
     ------
     DeviceNotFoundError
-        With the reason and the line that installs what is missing.
+        With the reason and the command that installs the missing package.
     """
     _cupy()

@@ -1,4 +1,4 @@
-"""Dense linear algebra on many matrices at once, on the GPU: see `frontal.gpu.dense.batched`."""
+"""Dense linear algebra on batches of matrices on the GPU: see `frontal.gpu.dense.batched`."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _HARWELL_BOEING = (".rb", ".hb", *(f".{t}{s}a" for t in "rcpi" for s in "suhzr")
 
 
 def read_matrix(path: str | os.PathLike[str]) -> sp.csc_array:
-    """Read a matrix; the name's ending tells the format.
+    """Read a matrix; the ending of the name selects the format.
 
     Parameters
     ----------
@@ -37,28 +37,28 @@ def read_matrix(path: str | os.PathLike[str]) -> sp.csc_array:
     Returns
     -------
     csc_array
-        Both triangles of a matrix that is stored by one; ones for a pattern without values.
-        Entries of one place are added up.
+        Both triangles of a matrix in half storage; ones for a pattern without values.
+        Duplicate entries are summed.
 
     Raises
     ------
     OSError
         If the file cannot be opened.
     ValueError
-        If the ending is unknown, the content is malformed, or it contradicts what the header
-        declares; it names the file and, in texts, line and token.
+        If the ending is unknown, the content is malformed, or it contradicts the header; the
+        message names the file and, for text files, line and token.
 
     Notes
     -----
     Numbers are rounded to the nearest float64. Exponents may have the letters E, D and Q or, with
     a sign, none, as Fortran writes them: ``1.5D+03``, ``0.5-100``. An integer that float64 cannot
-    hold, a number beyond its range and a fraction in a file of integers are errors.
+    represent, a number beyond its range and a fraction in a file of integers are errors.
 
-    A symmetric, skew-symmetric or Hermitian file stores one triangle, lower or upper; a file that
-    has both should declare a general matrix. Diagonals are zero or real where the symmetry says so.
+    A symmetric, skew-symmetric or Hermitian file stores one triangle, lower or upper; a file with
+    both must declare a general matrix. Its diagonal must be zero if skew, real if Hermitian.
 
-    Fields of Harwell-Boeing files are those of the format lines in their header, so they may touch
-    each other, have their point implied, or be blank, which is 0. Right-hand sides are skipped.
+    Harwell-Boeing files have fields of fixed width, given by the formats in their header, so fields
+    may touch, omit the decimal point, or be blank, which is 0. Right-hand sides are skipped.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def read_vector(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def write_vector(path: str | os.PathLike[str], x: ArrayLike) -> None:
-    """Write a vector (n,), or several as columns (n, k), to the last bit.
+    """Write a vector (n,), or several as columns (n, k), without rounding.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def write_vector(path: str | os.PathLike[str], x: ArrayLike) -> None:
 
 
 def write_matrix(path: str | os.PathLike[str], A: Sparse) -> None:
-    """Write a sparse matrix to the last bit.
+    """Write a sparse matrix without rounding.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def write_matrix(path: str | os.PathLike[str], A: Sparse) -> None:
 
 
 def _endings(path: Path) -> tuple[str, str]:
-    """Ending that tells the format, and that of the compression or ''."""
+    """Return the endings of the format and of the compression, or ''."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes.pop() if suffixes and suffixes[-1] in PACKED else ""
     return (suffixes[-1] if suffixes else ""), packed
@@ -178,7 +178,7 @@ def _unknown(path: Path, known: list[str]) -> ValueError:
 
 
 def _dense(stored: np.ndarray | sp.coo_array) -> np.ndarray:
-    """Return columns of right-hand sides, most entries of which are stored."""
+    """Return right-hand sides as a dense array; most of their entries are stored."""
     if isinstance(stored, np.ndarray):
         return stored
     rows, columns = stored.shape
@@ -198,6 +198,6 @@ def _write_matrix_market(path: Path, a: np.ndarray | Sparse) -> None:
 
 
 def _packing(stream: BinaryIO, packed: str) -> contextlib.AbstractContextManager[BinaryIO]:
-    """The stream, compressed as an ending says."""
+    """Return the stream, compressed if the ending says so."""
     pack = PACKED.get(packed)
     return pack(stream, "wb") if pack else contextlib.nullcontext(stream)

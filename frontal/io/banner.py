@@ -11,12 +11,12 @@ FORMATS = ("coordinate", "array")
 FIELDS = ("real", "integer", "unsigned-integer", "complex", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 _OBJECTS = ("matrix", "vector")
-_MARK = b"\xef\xbb\xbf"  # a byte order mark, which some editors write
-_MIN_BYTES = {"pattern": 0, "complex": 4}  # of the values of a line with their separators; else 2
+_MARK = b"\xef\xbb\xbf"  # byte order mark, which some editors write
+_MIN_BYTES = {"pattern": 0, "complex": 4}  # bytes of the values of a line with separators; else 2
 
 
 class Banner(NamedTuple):
-    """What the first lines of a file declare.
+    """The declarations at the beginning of a file.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Banner(NamedTuple):
     field, symmetry : str
         One of FIELDS and SYMMETRIES.
     rows, columns, entries : int
-        Entries that the file stores: of one triangle, if it is symmetric.
+        Number of stored entries: of one triangle, if the matrix is symmetric.
     lines : int
         Number of lines before the first entry.
     """
@@ -45,14 +45,14 @@ def read_banner(stream: BufferedIOBase, available: int) -> Banner:
     Parameters
     ----------
     stream : buffered stream
-        Afterwards at the first line of an entry.
+        Afterwards positioned at the line of the first entry.
     available : int
-        Bytes of text that the file may hold.
+        Upper bound of the bytes of text in the file.
 
     Raises
     ------
     ValueError
-        If they are malformed, contradict each other, or declare more than the file can hold.
+        If they are malformed, contradict each other, or declare more than fits into the file.
     """
     kind, is_dense, field, symmetry = _kind(stream.readline(HEADER))
     is_vector = kind == "vector"
@@ -74,7 +74,7 @@ def read_banner(stream: BufferedIOBase, available: int) -> Banner:
 
 
 def _kind(line: bytes) -> tuple[str, bool, str, str]:
-    """Return object, whether the format is dense, field and symmetry that a banner declares."""
+    """Return object, whether the format is dense, field and symmetry declared by a banner."""
     words = line.removeprefix(_MARK).decode("latin-1").lower().split()
     if not words or words[0] != "%%matrixmarket":
         raise ValueError("it does not begin with a line '%%MatrixMarket matrix ...'")
@@ -110,7 +110,7 @@ def _sizes(line: bytes, number: int, count: int) -> list[int]:
 
 
 def _dense_entries(rows: int, columns: int, symmetry: str) -> int:
-    """Return the number of values of an array: of all, or of its lower triangle."""
+    """Return the number of stored values of an array: all, or the lower triangle."""
     if symmetry == "general":
         return rows * columns
     return rows * (rows - 1) // 2 if symmetry == "skew-symmetric" else rows * (rows + 1) // 2

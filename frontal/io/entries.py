@@ -1,7 +1,7 @@
 """Compiled loops over the entry lines of Matrix Market files.
 
-A chunk is a range of bytes of a block; it has the lines that begin in it. Comments and blank lines
-may stand anywhere. Every token is read to its end, and lines with more or fewer tokens are refused.
+A chunk is a range of bytes of a block; it consists of the lines that begin in it. Comments and
+blank lines may occur anywhere. Tokens are read to their end; a wrong number of tokens is an error.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from .numbers import (
     parse_number,
 )
 
-# Codes of lines, beside those of numbers
+# Codes of lines, in addition to those of numbers
 TOO_FEW, TOO_MANY, NOT_AN_INDEX, NO_ROW, NO_COLUMN, EXTRA, DIAGONAL = range(6, 13)
 REAL, INTEGER, UNSIGNED, COMPLEX, PATTERN = range(5)  # fields
 GENERAL, SYMMETRIC, SKEW, HERMITIAN = range(4)  # symmetries
 CODE, FIRST, LAST, LOWER, UPPER, HARDS = range(6)  # columns of a report
 _COMMENT = ord("%")
-_BLANKS = 1 << SPACE | 1 << TAB | 1 << RETURN  # a bit for each character
+_BLANKS = 1 << SPACE | 1 << TAB | 1 << RETURN  # one bit for each character
 
 
 class EntryLayout(NamedTuple):
-    """What a file declares: `indices` per line (0 to 2), field, symmetry, shape and entries."""
+    """Declarations of a file: `indices` per line (0 to 2), field, symmetry, shape, entries."""
 
     indices: int
     field: int
@@ -49,7 +49,7 @@ class EntryLayout(NamedTuple):
 
 @forced
 def _skip_blanks(text, p):
-    """Return the place of the next token, or of the end of the line."""
+    """Return the position of the next token, or of the end of the line."""
     c = byte(text, p)
     while c <= SPACE and _BLANKS >> c & 1 != 0:
         p += 1
@@ -59,7 +59,7 @@ def _skip_blanks(text, p):
 
 @forced
 def _next_line(text, p, size):
-    """Return the place behind the end of the line."""
+    """Return the position behind the end of the line."""
     while LITTLE_ENDIAN and p + 8 <= size:
         word = eight_bytes(text, p) ^ np.uint64(0x0A0A0A0A0A0A0A0A)
         ends = (word - np.uint64(0x0101010101010101)) & ~word & np.uint64(0x8080808080808080)
@@ -73,18 +73,18 @@ def _next_line(text, p, size):
 
 @inner
 def _first_line(text, first, size):
-    """Return the first place from `first` on at which a line begins."""
+    """Return the first position from `first` on at which a line begins."""
     return first if first == 0 else _next_line(text, first - 1, size)
 
 
 @jit
 def count_entries(text, first, last):
-    """Return the number of lines that begin in a chunk, without blank ones and comments, and with.
+    """Return the numbers of entry lines and of all lines that begin in a chunk.
 
     Parameters
     ----------
     text : (n,) uint8 array
-        Whole lines, each with its end.
+        Whole lines, each with its line end.
     first, last : int
         Extent of the chunk.
     """
@@ -100,14 +100,14 @@ def count_entries(text, first, last):
 
 @forced
 def _ends(text, p):
-    """Whether a token ends here."""
+    """Return whether a token ends here."""
     c = byte(text, p)
     return c <= SPACE and (_BLANKS | 1 << LINE_END) >> c & 1 != 0
 
 
 @forced
 def _read_index(text, p, last, count):
-    """Return end, code and zero-based value of the number of a row or column."""
+    """Return end, code and zero-based value of a row or column index."""
     end, value = parse_index(text, p, last)
     code = OK
     if byte(text, p) == LINE_END:
@@ -143,7 +143,7 @@ def _read_integer(text, p, last, signed):
 
 @forced
 def _read_place(text, p, last, layout):
-    """Return where the indices of a line begin and end, code, row and column."""
+    """Return begin and end of the last index, the code, row and column."""
     first, end, row, column, code = p, p, 0, 0, OK
     if layout.indices > 0:
         end, code, row = _read_index(text, p, last, layout.rows)
@@ -156,7 +156,7 @@ def _read_place(text, p, last, layout):
 
 @forced
 def _read_values(text, p, last, layout, at, diagonal, reals, integers, hard, report):
-    """Read the values of an entry; return where the last one begins and ends, and its code."""
+    """Read the values of an entry; return begin and end of the last one, and the code."""
     first, end, code, zero = p, p, OK, True
     if layout.field == INTEGER or layout.field == UNSIGNED:
         first = _skip_blanks(text, p)
@@ -185,27 +185,27 @@ def _read_values(text, p, last, layout, at, diagonal, reals, integers, hard, rep
 
 @jit
 def read_entries(text, extent, layout, at, coordinates, reals, integers, hard, report):
-    """Read the entries of a chunk, up to the first line that is damaged.
+    """Read the entries of a chunk, up to the first malformed line.
 
     Parameters
     ----------
     text : (n,) uint8 array
-        Whole lines, each with its end.
+        Whole lines, each with its line end.
     extent : pair of int
         First byte of the chunk, and the first one behind it.
     layout : EntryLayout
     at : int
-        Entries before the chunk.
+        Number of entries before the chunk.
     coordinates : (2, nnz) int32 or int64 array
         Output: rows and columns, from 0.
     reals : float64 array
-        Output: values of the fields real and complex, with real and imaginary parts in turn.
+        Output: values of the fields real and complex; real and imaginary parts alternate.
     integers : int64 array
         Output: values of the fields integer and unsigned-integer.
     hard : (k, 3) int64 array
         Output: index in `reals`, first and last byte of the first k numbers to round by `decimal`.
     report : (6,) int64 array
-        Output: code, first and last byte of the damaged token, first byte of the first lines
+        Output: code, first and last byte of the malformed token, first byte of the first lines
         below and above the diagonal (-1: none), and the number of all hard tokens.
     """
     address, size = text.ctypes.data, text.size

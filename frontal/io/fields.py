@@ -1,4 +1,4 @@
-"""A compiled loop over numbers in fixed columns of lines, as a Fortran format describes them."""
+"""A compiled loop over numbers in fixed columns of lines, as a Fortran format defines them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .numbers import (
     parse_number,
 )
 
-_CUT_OFF, _NO_LINE, _EXCESS = range(6, 9)  # codes beside those of numbers
-_CUT_THROUGH = NOT_A_NUMBER, NOT_AN_INTEGER, _EXCESS  # what fields of wrong widths lead to
-_MAX_QUOTED = 40  # characters of a field that a message quotes
+_CUT_OFF, _NO_LINE, _EXCESS = range(6, 9)  # codes in addition to those of numbers
+_CUT_THROUGH = NOT_A_NUMBER, NOT_AN_INTEGER, _EXCESS  # codes caused by fields of wrong widths
+_MAX_QUOTED = 40  # characters of a field quoted in a message
 _CODE, _LINE, _FIRST, _LAST, _HARDS = range(5)  # columns of a report
 
 
@@ -37,9 +37,9 @@ class Lines:
     ----------
     text : (n,) uint8 array
     extents : (count, 2) int64 array
-        First byte of each line, and that behind its last one.
+        First byte of each line, and the byte behind its last one.
     unended : int
-        Index of a last line without its end; `count` if there is none.
+        Index of a last line without a line end; `count` if there is none.
     """
 
     def __init__(self, text: bytes) -> None:
@@ -56,21 +56,21 @@ class Lines:
         return len(self.extents)
 
     def __getitem__(self, k: int) -> str:
-        """Return a line, whose bytes are taken as characters."""
+        """Return a line; each byte is one character."""
         first, last = self.extents[k]
         return self.text[first:last].tobytes().decode("latin-1")
 
     def numbers(self, first: int, count: int, format_: Format, size: int) -> np.ndarray:
         """Read `size` float64 numbers from `count` lines.
 
-        A blank field is 0. Where a format cuts through numbers, the lines may still be read if
-        each has as many numbers as fields, with blanks between them and points in them: some
-        programs write wider or narrower fields than they declare.
+        A blank field is 0. If a format cuts through numbers, the lines are still read if each has
+        as many numbers as fields, separated by blanks and with decimal points: some programs write
+        wider or narrower fields than they declare.
 
         Raises
         ------
         ValueError
-            If a field is no number, or the lines hold fewer or more; it names line and field.
+            If a field is not a number, or the lines hold fewer or more; names line and field.
         """
         pointer, fields = format_.arrays()
         lines = self.extents[first : first + count]
@@ -114,7 +114,7 @@ class Lines:
 
 @inner
 def _parse_field(text, first, last, field):
-    """Return code and value of a field, which may be blank."""
+    """Return code and value of a field; 0 if it is blank."""
     p = first
     while p < last and byte(text, p) == SPACE:
         p += 1
@@ -135,7 +135,7 @@ def _parse_field(text, first, last, field):
 
 @inner
 def _only_blanks(text, first, last):
-    """Whether nothing else is between two places."""
+    """Return whether all characters between two positions are blanks."""
     while first < last and byte(text, first) == SPACE:
         first += 1
     return first >= last
@@ -143,7 +143,7 @@ def _only_blanks(text, first, last):
 
 @inner
 def _word(text, p, last, field):
-    """Return where the next word begins and ends, and whether it needs no format."""
+    """Return begin and end of the next word, and whether it is readable without a format."""
     while p < last and byte(text, p) == SPACE:
         p += 1
     end, shown = p, field[4] != 0
@@ -155,10 +155,10 @@ def _word(text, p, last, field):
 
 @jit
 def _read_fields(text, lines, pointer, fields, revert, unended, values, separated, hard, report):
-    """Read `values` from fields of `lines`, or from words between blanks.
+    """Read `values` from fields of `lines`, or if `separated` from words between blanks.
 
-    A report has code, line, first and last byte of a field, and the number of hard ones; `hard`
-    has value, first and last byte and field of each. All of a line behind its last field is blank.
+    `report` gets code, line, first and last byte of a field, and the number of hard ones; `hard`
+    gets value, first and last byte and field of each. A line must be blank behind its last field.
     """
     address, at, k, count = text.ctypes.data, 0, 0, pointer.size - 1
     report[_CODE], report[_HARDS] = OK, 0

@@ -1,7 +1,7 @@
-"""Fortran formats, as far as they describe numbers to read: (1P,4D20.12), (1X,5E15.9), (10I8).
+"""Fortran formats for reading numbers: (1P,4D20.12), (1X,5E15.9), (10I8).
 
-What a format means for input is in section 13 of the Fortran standard (ISO/IEC 1539-1:2018). Blanks
-in a format mean nothing.
+Input formats are defined in section 13 of the Fortran standard (ISO/IEC 1539-1:2018). Blanks in a
+format are ignored.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-_MAX_COLUMN = 1000  # of a line; cards had 80
-_MAX_FIELDS = 10_000  # that a format may repeat
+_MAX_COLUMN = 1000  # columns of a line; cards had 80
+_MAX_FIELDS = 10_000  # fields of a format, with repetitions
 _ITEM = re.compile(
     r"(?P<scale>[+-]?\d+)P"
     r"|(?P<repeat>\d*)(?P<kind>[IFEDGQ])(?P<width>\d+)(?:\.(?P<decimals>\d+)(?:E\d+)?)?"
@@ -31,9 +31,9 @@ class Field(NamedTuple):
     start, width : int
         Columns, from 0.
     decimals : int
-        Digits behind the point of a number without point.
+        Digits behind the implied point of a number without a decimal point.
     scale : int
-        A number without exponent is divided by ten to this power.
+        A number without exponent is divided by 10 to this power.
     is_integer : bool
     """
 
@@ -45,13 +45,13 @@ class Field(NamedTuple):
 
 
 class Format(NamedTuple):
-    """Fields of consecutive lines; when all are used, lines from `revert` on follow again."""
+    """Fields of consecutive lines; after the last line, lines from `revert` on repeat."""
 
     lines: list[list[Field]]
     revert: int
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first field of each line (lines + 1,), and all fields (count, 5)."""
+        """Return the first field of each line, (lines + 1,), and all fields, (count, 5)."""
         pointer = np.cumsum([0, *map(len, self.lines)])
         fields = [field for line in self.lines for field in line]
         return pointer, np.array(fields, np.int64).reshape(-1, 5)
@@ -63,7 +63,7 @@ def parse_format(text: str) -> Format:
     Raises
     ------
     ValueError
-        If it is malformed, describes no number, or has items that are not for reading numbers.
+        If it is malformed, contains no number, or has items that are not for reading numbers.
 
     Examples
     --------
@@ -91,17 +91,17 @@ Field(start=5, width=4, decimals=0, scale=0, is_integer=True)]]
 
 
 class _Parser:
-    """Reads a group of a format, and lays its fields out on lines.
+    """A parser of a format, which assigns its fields to lines.
 
     Attributes
     ----------
     lines : list of list of Field
     place : int
-        Place behind what was read.
+        Position behind the parsed text.
     revert : int
-        Place of the group at which the format begins again: the last one of its first level.
+        Position of the group from which the format repeats: the last one of the first level.
     scale : int
-        The scale factor that holds at the end.
+        Scale factor at the current position.
     """
 
     def __init__(self, items: str, place: int = 0, scale: int = 0) -> None:
@@ -110,7 +110,7 @@ class _Parser:
         self.revert, self._column, self._fields = 0, 0, 0
 
     def read(self) -> None:
-        """Read to the end of the format, from its beginning or from where it begins again."""
+        """Parse to the end of the format, from its beginning or from `revert`."""
         if self.place == 0:
             self.place = 1
             self._group(0)
@@ -118,7 +118,7 @@ class _Parser:
             self._group(0)
 
     def _group(self, depth: int) -> None:
-        """Read items up to the parenthesis that closes the group."""
+        """Parse items up to the closing parenthesis of the group."""
         while True:
             if self.items[self.place : self.place + 1] == ",":
                 self.place += 1
@@ -163,7 +163,7 @@ class _Parser:
             self._column = 0
 
     def _add(self, item: re.Match[str]) -> None:
-        """Add the fields of an item such as 5E15.9."""
+        """Add the fields of an item, such as 5E15.9."""
         width, count = int(item["width"]), int(item["repeat"] or 1)
         is_integer = item["kind"] == "I" or (item["kind"] == "G" and not item["decimals"])
         decimals = 0 if is_integer else int(item["decimals"] or 0)

@@ -1,6 +1,6 @@
 """Assembled matrices of the Harwell-Boeing collection, and of its successor, Rutherford-Boeing.
 
-Fields have fixed columns, which the formats in the header tell, and may touch each other (Duff,
+Fields have fixed columns, given by the formats in the header, and may touch each other (Duff,
 Grimes and Lewis, User's guide for the Harwell-Boeing sparse matrix collection, 1992; The
 Rutherford-Boeing sparse matrix collection, 1997).
 """
@@ -19,7 +19,7 @@ from .fields import Lines
 from .fortran_format import Format, parse_format
 from .triangles import check_triangle, complete
 
-_SYMMETRIES = {  # by the second letter of the type
+_SYMMETRIES = {  # key: second letter of the type
     **dict.fromkeys("UR", "general"),
     "S": "symmetric",
     "H": "hermitian",
@@ -30,17 +30,17 @@ _LENGTHS = "pointers", "row indices", "values", "right-hand sides"
 
 
 class _Declaration(NamedTuple):
-    """What the first four lines declare.
+    """The declarations in the first four lines.
 
     Attributes
     ----------
     kind : str
-        Three letters.
+        Type, three letters.
     rows, columns, entries : int
     lines : list of int
-        Lines of pointers, row indices, values and right-hand sides.
+        Numbers of lines of pointers, row indices, values and right-hand sides.
     formats : list of str
-        Of pointers, row indices and values.
+        Formats of pointers, row indices and values.
     """
 
     kind: str
@@ -59,7 +59,7 @@ def read_harwell_boeing(path: Path) -> sp.csc_array:
     OSError
         If the file cannot be read.
     ValueError
-        If it is malformed; it names the line.
+        If it is malformed; the message names the line.
     """
     with unpacked(path) as stream:
         text = stream.read()
@@ -100,7 +100,7 @@ def _header(lines: Lines) -> _Declaration:
 
 
 def _integers(lines: Lines, k: int, first: int, last: int) -> list[int]:
-    """Return numbers of a line of the header; a blank is 0."""
+    """Return the numbers of a header line; a blank field is 0."""
     line = lines[k]
     words = [line[i * _WIDTH : (i + 1) * _WIDTH].strip() for i in range(first, last)]
     for word in words:
@@ -118,11 +118,11 @@ def _format(header: _Declaration, k: int) -> Format:
 
 
 def _check_rest(lines: Lines, first: int) -> None:
-    """Raise where lines follow that the header does not count, or right-hand sides are missing."""
+    """Raise if lines exceed the number declared by the header, or right-hand sides are missing."""
     if first > len(lines):
         raise ValueError(f"the file has {len(lines)} lines, and its header declares {first}")
     for k in range(first, len(lines)):
-        if lines[k].strip(" \x1a"):  # some systems end texts so
+        if lines[k].strip(" \x1a"):  # Ctrl-Z: the end of a text on some systems
             raise ValueError(f"line {k + 1} follows the lines that the header declares")
 
 

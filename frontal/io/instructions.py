@@ -1,4 +1,4 @@
-"""Instructions of a processor that Numba has no words for: loads by address, parts of integers."""
+"""Processor instructions that Numba does not expose: loads by address, bit counts of integers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BYTE, _WORD, _WIDE = ir.IntType(8), ir.IntType(64), ir.IntType(128)
 
 
 def _load(builder, values, kind):
-    """Load an integer from an address and an offset, which need not be aligned."""
+    """Load an integer from an address plus an offset; it need not be aligned."""
     address = builder.add(*values)
     return builder.load(builder.inttoptr(address, kind.as_pointer()), align=1)
 
@@ -38,7 +38,7 @@ def eight_bytes(typingctx, text, place):
 
 @intrinsic
 def float64_from_bits(typingctx, bits):
-    """Return the float64 that has these 64 bits."""
+    """Return the float64 with these 64 bits."""
 
     def codegen(context, builder, signature, values):
         return builder.bitcast(values[0], ir.DoubleType())
@@ -59,7 +59,7 @@ def high_product(typingctx, a, b):
 
 @intrinsic
 def leading_zeros(typingctx, a):
-    """Return the number of zero bits above the first one."""
+    """Return the number of zero bits above the highest one bit."""
 
     def codegen(context, builder, signature, values):
         return builder.ctlz(values[0], ir.Constant(ir.IntType(1), 0))
@@ -69,7 +69,7 @@ def leading_zeros(typingctx, a):
 
 @intrinsic
 def trailing_zeros(typingctx, a):
-    """Return the number of zero bits below the last one."""
+    """Return the number of zero bits below the lowest one bit."""
 
     def codegen(context, builder, signature, values):
         return builder.cttz(values[0], ir.Constant(ir.IntType(1), 0))

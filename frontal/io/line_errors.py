@@ -1,4 +1,4 @@
-"""What is wrong with a line of a Matrix Market file, in words."""
+"""Error messages for a malformed line of a Matrix Market file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .banner import Banner
 from .entries import CODE, FIRST, LAST
 from .numbers import LINE_END
 
-_MAX_QUOTED = 40  # characters of a token that a message quotes
+_MAX_QUOTED = 40  # characters of a token quoted in a message
 
 
 def raise_line_error(text: np.ndarray, report: np.ndarray, line: int, banner: Banner) -> NoReturn:
-    """Raise ValueError for a damaged line.
+    """Raise ValueError for a malformed line.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def raise_triangles(symmetry: str, lower: int, upper: int) -> NoReturn:
 
 
 def _token(text: np.ndarray, first: int, last: int) -> str:
-    """Return the token that begins at `first`, up to the blank behind it."""
+    """Return the token that begins at `first`, up to the next blank."""
     blanks = (LINE_END, numbers.SPACE, numbers.TAB, numbers.RETURN)
     end = int(first)
     while text[end] not in blanks and end < first + _MAX_QUOTED:
@@ -55,7 +55,7 @@ def _token(text: np.ndarray, first: int, last: int) -> str:
 
 
 def _reason(code: int, token: str, banner: Banner) -> str:
-    """Return what is wrong with a token."""
+    """Return a description of the error in a token."""
     values = 0 if banner.field == "pattern" else 2 if banner.field == "complex" else 1
     count = values + (0 if banner.is_dense else 1 if banner.is_vector else 2)
     sizes = f"a matrix of {banner.rows} rows and {banner.columns} columns"

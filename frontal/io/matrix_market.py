@@ -1,7 +1,7 @@
-"""Matrix Market files: what they declare is held against what they hold.
+"""Matrix Market files; the content is checked against the declarations.
 
 Boisvert, Pozo and Remington, The Matrix Market exchange formats (NISTIR 5935, 1996). Text is read
-by blocks of whole lines, and each block by threads in compiled code.
+in blocks of whole lines, and threads parse each block in compiled code.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .line_errors import raise_line_error, raise_triangles
 from .numbers import LINE_END, OK, decimal
 from .triangles import complete, complete_dense
 
-_BLOCK_BYTES = 1 << 22  # bytes of text in memory at a time: more do not read faster
-_CHUNK_BYTES = 1 << 18  # bytes of text that one call of compiled code reads
-_WINDOW_BYTES = 1 << 10  # bytes in which the last end of a line is sought at a time
-_MAX_LINE = 1 << 20  # bytes of a line; 17 digits are enough for a number
+_BLOCK_BYTES = 1 << 22  # bytes of text in memory at a time: larger blocks are not faster
+_CHUNK_BYTES = 1 << 18  # bytes of text parsed by one call of compiled code
+_WINDOW_BYTES = 1 << 10  # bytes searched at a time for the last line end
+_MAX_LINE = 1 << 20  # bytes of a line; a number needs 17 digits at most
 
 
 def read_matrix_market(path: Path) -> np.ndarray | sp.coo_array:
     """Read a matrix, or a vector as a matrix of one column.
 
-    Entries of one place are summed up where a sparse matrix is used, as SciPy does.
+    Duplicate entries stay: conversions of SciPy sum them.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def read_matrix_market(path: Path) -> np.ndarray | sp.coo_array:
     OSError
         If the file cannot be read.
     ValueError
-        If it is malformed; it names line and token.
+        If it is malformed; the message names line and token.
     """
     with unpacked(path) as stream:
         banner = read_banner(stream, most_bytes(path))
@@ -50,7 +50,7 @@ def read_matrix_market(path: Path) -> np.ndarray | sp.coo_array:
 
 
 class _Body:
-    """The entries of a file while they are read."""
+    """The entries of a file during reading."""
 
     def __init__(self, banner: Banner) -> None:
         self.banner, count = banner, banner.entries
@@ -69,9 +69,9 @@ class _Body:
         is_complex, is_real = banner.field == "complex", banner.field == "real"
         self.reals = np.empty(2 * count if is_complex else count if is_real else 0)
         self.integers = np.empty(count if banner.field.endswith("integer") else 0, np.int64)
-        self.done = 0  # entries that were read
-        self.lines = banner.lines  # lines that were read
-        self.triangles = [0, 0]  # first lines below and above the diagonal
+        self.done = 0  # entries read
+        self.lines = banner.lines  # lines read
+        self.triangles = [0, 0]  # numbers of the first lines below and above the diagonal
 
     def read(self, stream: BufferedIOBase) -> np.ndarray | sp.coo_array:
         """Read the entries from a stream."""
@@ -85,7 +85,7 @@ class _Body:
         return self._dense() if self.banner.is_dense else self._sparse()
 
     def _blocks(self, stream: BufferedIOBase) -> Iterator[np.ndarray]:
-        """Yield the text as blocks of whole lines; the last line of all is ended, too."""
+        """Yield the text as blocks of whole lines; append a line end to the last line."""
         buffer, rest = np.empty(_BLOCK_BYTES + 1, np.uint8), 0
         while True:
             count = _fill(stream, buffer[rest:-1].data)
@@ -146,14 +146,14 @@ class _Body:
     def _round(
         self, text: np.ndarray, extent: tuple[int, int], at: int, report: np.ndarray
     ) -> None:
-        """Round the numbers of a chunk that have many digits and are near a tie."""
+        """Round the numbers of a chunk that have many digits and are close to a tie."""
         hard = np.empty((report[HARDS], 3), np.int64)
         self._read_chunk(text, extent, at, hard, report)
         for place, first, last in hard:
             self.reals[place] = decimal(text[first:last].tobytes())
 
     def _check(self, text: np.ndarray, reports: np.ndarray) -> None:
-        """Raise for the first damaged line, or once entries of both triangles were read."""
+        """Raise for the first malformed line, or if entries of both triangles were read."""
         damaged = np.flatnonzero(reports[:, CODE] != OK)
         if damaged.size:
             report = reports[damaged[0]]
@@ -167,7 +167,7 @@ class _Body:
             raise_triangles(self.banner.symmetry, *self.triangles)
 
     def _line(self, text: np.ndarray, place: int) -> int:
-        """Return the number of the line of a byte."""
+        """Return the number of the line that contains a byte."""
         return self.lines + int(np.count_nonzero(text[:place] == LINE_END)) + 1
 
     def _values(self) -> np.ndarray:
@@ -205,7 +205,7 @@ def _fill(stream: BufferedIOBase, buffer: memoryview) -> int:
 
 
 def _last_end(text: np.ndarray) -> int:
-    """Return the place behind the last end of a line, and 0 if there is none."""
+    """Return the position behind the last line end, or 0 if there is none."""
     last = text.size
     while last > 0:
         first = max(last - _WINDOW_BYTES, 0)

@@ -1,4 +1,4 @@
-"""Matrices in the files that SciPy's `save_npz` writes, and vectors in those of NumPy's `save`."""
+"""Matrices in the format of SciPy's `save_npz`, and vectors in that of NumPy's `save`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _INDICES = {
 
 
 def read_npz(path: Path) -> sp.csc_array:
-    """Read a sparse matrix; SciPy's own `load_npz` makes integers of any index.
+    """Read a sparse matrix, with checks: SciPy's `load_npz` casts indices of any type to integers.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     ValueError
-        If it is malformed, or holds an array of another number of dimensions than two.
+        If it is malformed, or holds an array whose number of dimensions is not two.
     """
     check_npz(path)
     with np.load(path, allow_pickle=False) as stored:
@@ -49,7 +49,7 @@ def read_npz(path: Path) -> sp.csc_array:
     arrays = SimpleNamespace(
         format=form, shape=shape, ndim=2, data=data, coords=tuple(indices), **named
     )
-    checked(cast(Sparse, arrays), "the matrix")  # before SciPy sees them
+    checked(cast(Sparse, arrays), "the matrix")  # before SciPy uses them
     content = (data, tuple(indices)) if form == "coo" else (data, *indices)
     return sp.csc_array(getattr(sp, f"{form}_array")(content, shape=shape))
 
@@ -62,7 +62,7 @@ def read_npy(path: Path) -> np.ndarray:
     OSError
         If the file cannot be read.
     ValueError
-        If it is malformed, holds no numbers, or has no or more than two dimensions.
+        If it is malformed, holds no numbers, or has zero or more than two dimensions.
     """
     check_npy(path)
     x = np.load(path, allow_pickle=False)
@@ -101,7 +101,7 @@ def _shape(arrays: dict[str, np.ndarray]) -> tuple[int, int]:
 
 
 def _check_data(data: np.ndarray, form: str) -> None:
-    """Raise where values are no numbers, or have other dimensions than their format."""
+    """Raise if values are not numbers, or have other dimensions than their format."""
     ndim = {"dia": 2, "bsr": 3}.get(form, 1)
     if data.dtype.kind not in "biufc" or data.ndim != ndim:
         raise ValueError(

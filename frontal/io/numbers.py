@@ -1,8 +1,8 @@
 """Decimal numbers in text, rounded to the nearest float64, as Fortran and C write them.
 
-Up to 2^53 and 10^22 one division or product is exact (Clinger, PLDI 1990); beyond, a product with
-128 bits of the power of five decides (Lemire, Software: Practice and Experience 51, 2021). More
-than 19 digits may leave a tie open: `decimal` decides it.
+Up to 2^53 and 10^22 one division or product is exact (Clinger, PLDI 1990); beyond, the product with
+the upper 128 bits of a power of five decides (Lemire, Software: Practice and Experience 51, 2021).
+With more than 19 digits a tie may remain open: `decimal` decides it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from .instructions import (
     trailing_zeros,
 )
 
-OK, NOT_A_NUMBER, TOO_LARGE, HARD = range(4)  # what `parse_number` returns beside a number
-NOT_AN_INTEGER, INEXACT = 4, 5  # the same of `parse_integer`
+OK, NOT_A_NUMBER, TOO_LARGE, HARD = range(4)  # codes of `parse_number`
+NOT_AN_INTEGER, INEXACT = 4, 5  # further codes of `parse_integer`
 
 SPACE, TAB, LINE_END, RETURN = ord(" "), ord("\t"), ord("\n"), ord("\r")
 PLUS, MINUS, POINT = ord("+"), ord("-"), ord(".")
 _E, _D, _Q = map(ord, "edq")
-_LOWER = 32  # bit that makes a capital letter a small one
-_MAX_DIGITS = 19  # that fit an unsigned integer of 64 bits
-_MAX_EXPONENT = 1 << 40  # larger exponents are cut to this one, which is far out of range
-_MIN_POWER, _MAX_POWER = -342, 308  # powers of ten that a number of 19 digits may need
-_FRACTION = 52  # bits of a float64
-_MAX_EXACT_INTEGER = np.uint64(1 << 53)  # integers up to here are float64
-_ROUNDED_BITS = np.uint64(0x7FF)  # bits of a normalized integer that float64 has no room for
+_LOWER = 32  # bit that converts a capital letter to lower case
+_MAX_DIGITS = 19  # digits that always fit into uint64
+_MAX_EXPONENT = 1 << 40  # larger exponents are clipped to this one, which is far out of range
+_MIN_POWER, _MAX_POWER = -342, 308  # powers of ten for which a number of 19 digits is in range
+_FRACTION = 52  # bits of the fraction of a float64
+_MAX_EXACT_INTEGER = np.uint64(1 << 53)  # all integers up to this one are exact in float64
+_ROUNDED_BITS = np.uint64(0x7FF)  # bits of a normalized integer beyond the precision of float64
 _MAX_TENTH, _MAX_SIGNED = np.uint64((1 << 64) // 10), np.uint64((1 << 63) - 1)
 _MAX_INDEX = 1 << 62
-LITTLE_ENDIAN = sys.byteorder == "little"  # eight digits are read at once
+LITTLE_ENDIAN = sys.byteorder == "little"  # whether eight digits can be read at once
 _HIGH, _PAIRS = np.uint64(0xF0F0F0F0F0F0F0F0), np.uint64(0x000000FF000000FF)
 _DECIMAL = re.compile(
     r"([+-]?)(?:(\d+\.?\d*|\.\d+)(?:[edq]([+-]?\d+)|([+-]\d+))?|(inf|infinity|nan))",
@@ -46,7 +46,7 @@ _DECIMAL = re.compile(
 
 
 def _powers_of_five() -> np.ndarray:
-    """Return the leading 128 bits of 5^q as pairs of uint64, reciprocals rounded up."""
+    """Return the upper 128 bits of 5^q as pairs of uint64, reciprocals rounded up."""
     powers = np.empty((_MAX_POWER - _MIN_POWER + 1, 2), np.uint64)
     for q in range(_MIN_POWER, _MAX_POWER + 1):
         power = 5 ** abs(q)
@@ -67,14 +67,14 @@ _POWERS = np.array([10**q for q in range(9)], np.uint64)
 
 @forced
 def _read_digits(text, p, last, value):
-    """Append decimal digits, by eights, to a value of 64 bits; return their end, and the value."""
+    """Append decimal digits, eight at a time, to a uint64; return their end, and the value."""
     while LITTLE_ENDIAN and p + 8 <= last:
         word = eight_bytes(text, p) ^ np.uint64(0x3030303030303030)
         others = (word | (word + np.uint64(0x0606060606060606))) & _HIGH
-        bits = trailing_zeros(others) & np.uint64(0x78)  # of the digits before another character
+        bits = trailing_zeros(others) & np.uint64(0x78)  # bits of digits before another character
         if bits == np.uint64(0):
             return p, value
-        word = word << (np.uint64(64) - bits)  # zeros in front
+        word = word << (np.uint64(64) - bits)  # leading zeros
         word = word * np.uint64(10) + (word >> np.uint64(8))
         even = (word & _PAIRS) * np.uint64(0x000F424000000064)
         odd = (word >> np.uint64(16) & _PAIRS) * np.uint64(0x0000271000000001)
@@ -109,7 +109,7 @@ def _nearest(digits, power):
     shift = upper + np.uint64(64 - _FRACTION - 3)
     fraction = high >> shift
     exponent = ((217706 * power) >> 16) + 63 + np.int64(upper) - np.int64(zeros) + 1023
-    if exponent <= 0:  # subnormal, or rounded up to the smallest normal number
+    if exponent <= 0:  # subnormal, or rounds up to the smallest normal number
         if exponent <= -63:
             return 0.0
         fraction >>= np.uint64(1 - exponent)
@@ -124,7 +124,7 @@ def _nearest(digits, power):
 
 @forced
 def _rounded(digits, power):
-    """Return the same, by one product or quotient where that is exact."""
+    """Return the result of `_nearest`; by one product or quotient if that is exact."""
     if digits <= _MAX_EXACT_INTEGER and -22 <= power <= 22:
         value = np.float64(digits)
         return value / _TENS[-power] if power < 0 else value * _TENS[power]
@@ -133,12 +133,12 @@ def _rounded(digits, power):
 
 @inner
 def _truncated(text, first, last, power):
-    """Return code and size of a number of more than 19 digits, from those between two places."""
+    """Return code and modulus of a number of more than 19 digits in ``text[first:last]``."""
     digits, count, dropped, rest = np.uint64(0), 0, 0, False
     for p in range(first, last):
         digit = byte(text, p) - 48
         if digit < 0 or (digit == 0 and count == 0):
-            continue  # the point, or a zero in front
+            continue  # the decimal point, or a leading zero
         if count < _MAX_DIGITS:
             digits = digits * np.uint64(10) + np.uint64(digit)
             count += 1
@@ -153,7 +153,7 @@ def _truncated(text, first, last, power):
 
 @inner
 def _special(text, first, last):
-    """Return where inf, infinity or nan ends, and its value; `first` if it is none of these."""
+    """Return end and value of inf, infinity or nan; the end is `first` if it is none of these."""
     inf, nan, end = (105, 110, 102, 105, 110, 105, 116, 121), (110, 97, 110), 0
     while end < 8 and first + end < last and byte(text, first + end) | _LOWER == inf[end]:
         end += 1
@@ -167,9 +167,9 @@ def _special(text, first, last):
 
 @inner
 def _exponent(text, first, last):
-    """Return where an exponent ends, and its value; `first` if there is none.
+    """Return end and value of an exponent; the end is `first` if there is none.
 
-    Fortran reads the letters E, D and Q, and a sign without a letter.
+    As in Fortran, an exponent begins with E, D or Q, or with a sign.
     """
     p, letter = first, byte(text, first) | _LOWER
     if letter != _E and letter != _D and letter != _Q:
@@ -198,16 +198,16 @@ def parse_number(text, first, last, decimals, scale):
     text : int
         Address of the text.
     first, last : int
-        The number ends before `last`.
+        Offsets; the number ends before `last`.
     decimals : int
-        Digits behind the point of a number that has no point: d of Fortran's Fw.d.
+        Digits behind the implied point of a number without a decimal point: d of Fortran's Fw.d.
     scale : int
-        A number without exponent is divided by ten to this power: k of Fortran's kP.
+        A number without exponent is divided by 10 to this power: k of Fortran's kP.
 
     Returns
     -------
     end : int
-        Place behind the number. The caller checks the next character.
+        Offset behind the number. The caller checks the next character.
     code : int
         OK, NOT_A_NUMBER, TOO_LARGE for float64, or HARD: `decimal` must round it.
     value : float
@@ -247,11 +247,11 @@ def parse_integer(text, first, last, signed):
     Returns
     -------
     end : int
-        Place behind the integer. The caller checks the next character.
+        Offset behind the integer. The caller checks the next character.
     code : int
         OK, NOT_AN_INTEGER, TOO_LARGE for int64 or, if not `signed`, uint64, or INEXACT in float64.
     value : int
-        As int64; that of a large unsigned integer has the same bits.
+        As int64; a large unsigned integer has the same bits.
     """
     p, negative = first, False
     if p < last and (byte(text, p) == PLUS or (signed and byte(text, p) == MINUS)):
@@ -275,7 +275,7 @@ def parse_integer(text, first, last, signed):
 
 @forced
 def parse_index(text, first, last):
-    """Parse an index; return its end and value: -1 if it is none, 2^62 if it is too large."""
+    """Parse an index; return end and value: -1 if it is not a number, 2^62 if it is too large."""
     begin = first + (first < last and byte(text, first) == PLUS)
     p, value = _read_digits(text, begin, last, np.uint64(0))
     if p - begin > 18:
@@ -284,12 +284,12 @@ def parse_index(text, first, last):
 
 
 def decimal(token: bytes, decimals: int = 0, scale: int = 0) -> float:
-    """Return the number that a token means, by Python's exact conversion.
+    """Return the number that a token represents, by Python's exact conversion.
 
     Raises
     ------
     ValueError
-        If it is no number, or too large.
+        If it is not a number, or too large.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whole matrices from files that store one triangle."""
+"""Completion of matrices from files that store one triangle."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ Triplets = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows, columns, values
 
 
 def complete(triplets: Triplets, symmetry: str) -> Triplets:
-    """Return the entries of both triangles, mirrored ones last.
+    """Return the entries of both triangles; mirrored entries come last.
 
     Parameters
     ----------
     triplets : tuple of array (nnz,)
-        Rows, columns and values of one triangle, either one.
+        Rows, columns and values of one triangle, lower or upper.
     symmetry : str
         "general", "symmetric", "skew-symmetric" or "hermitian".
 
@@ -79,7 +79,7 @@ def check_triangle(
 
 
 def _mirrored(values: np.ndarray, symmetry: str) -> np.ndarray:
-    """Return the values on the other side of the diagonal."""
+    """Return the values of the transposed entries."""
     if symmetry != "skew-symmetric":
         return values.conj() if symmetry == "hermitian" else values
     if values.dtype.kind == "i" and np.any(values == np.iinfo(values.dtype).min):

@@ -1,1 +1,1 @@
-"""Cores, memory, threads, and the rates by which costs are estimated."""
+"""Cores, memory, threads, and the rates of the cost estimates."""

@@ -1,7 +1,7 @@
-"""Memory that the control groups of a process leave it: limits of containers and batch systems.
+"""Memory available within the control groups of a process: limits of containers and batch systems.
 
-A limit holds for a group and all groups below it, so the least one on the way up counts. Pages of
-files that were not used lately are given back when they are needed; they count as free.
+A limit applies to a group and all its descendants, so the least one among the ancestors counts.
+Inactive file pages are reclaimed when memory is needed; they count as free.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-_ENDLESS = 1 << 60  # version 1 says "no limit" by a number of about 2^63
+_ENDLESS = 1 << 60  # bytes; version 1 reports about 2^63 for "no limit"
 
 
 class _Names(NamedTuple):
-    """Files of a group."""
+    """Names of the files of a group."""
 
     limit: str
     used: str
-    idle: str  # the line of memory.stat that counts idle pages of files
+    idle: str  # the line of memory.stat with inactive file pages
 
 
 _UNIFIED = _Names("memory.max", "memory.current", "inactive_file")
@@ -25,12 +25,12 @@ _VERSION_1 = _Names("memory.limit_in_bytes", "memory.usage_in_bytes", "total_ina
 
 
 def group_memory(root: Path = Path("/")) -> int | None:
-    """Bytes that the control groups of this process leave it, None where none has a limit.
+    """Return the bytes available within the control groups of this process, None without a limit.
 
     Parameters
     ----------
     root : Path
-        The folder that holds ``proc`` and ``sys``.
+        The folder that contains ``proc`` and ``sys``.
     """
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
@@ -46,9 +46,9 @@ def group_memory(root: Path = Path("/")) -> int | None:
 
 
 def _available_along_path(mount: Path, controllers: str, path: str) -> list[int]:
-    """What is left in a group and in those above it, where there is a limit.
+    """Return the bytes available in a group and in its ancestors, for those with a limit.
 
-    A container may see its own group as the root of all, under a path that it does not see.
+    A container may see its group as the root, under a path that does not exist in it.
     """
     if controllers and "memory" not in controllers.split(","):
         return []
@@ -63,7 +63,7 @@ def _available_along_path(mount: Path, controllers: str, path: str) -> list[int]
 
 
 def _available_in_group(group: Path, names: _Names) -> int | None:
-    """Bytes that one group still may take."""
+    """Return the bytes available in one group; None without a limit."""
     try:
         limit = (group / names.limit).read_text().strip()
         if limit == "max" or int(limit) >= _ENDLESS:
@@ -75,7 +75,7 @@ def _available_in_group(group: Path, names: _Names) -> int | None:
 
 
 def _idle(group: Path, name: str) -> int:
-    """Bytes of idle pages of files, which the system takes back where it needs them."""
+    """Return the bytes of inactive file pages, which the system reclaims when needed."""
     for line in (group / "memory.stat").read_text().splitlines():
         if line.startswith(name + " "):
             return int(line.split()[1])

@@ -1,8 +1,8 @@
 """Properties computed once for each instance, without a lock.
 
 Before Python 3.12 a `functools.cached_property` has one lock for all instances, held while a value
-is computed: threads with factors of their own wait for each other, and a process that is forked
-meanwhile waits for ever. Two threads that ask at once may both compute a value, which is the same.
+is computed: threads with separate factors wait for each other, and a process forked meanwhile
+deadlocks. Without the lock two threads may both compute the same value.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
 else:
 
     class _Unlocked(functools.cached_property):
-        """As Python 3.12's."""
+        """The `functools.cached_property` of Python 3.12."""
 
         def __get__(self, instance: object, owner: type | None = None) -> object:
-            """The value of an instance; the property itself where the class is asked."""
+            """Return the value of an instance; the property itself for the class."""
             if instance is None:
                 return self
             values = instance.__dict__

@@ -1,8 +1,8 @@
-"""This machine: threads, memory. And the rates of the machines that costs are estimated for.
+"""Threads and memory of this machine, and the rates of the machines in cost estimates.
 
-Rates are constants, fitted to measurements once and not taken anew where the package runs, so that
-an analysis is the same everywhere. A GPU is an H200 to them: which one it will be is not asked,
-that would take a context on it.
+Rates are constants, fitted to measurements once and not measured where the package runs, so that
+an analysis is the same everywhere. The GPU of the estimates is an H200: to query the actual one
+would make a context on it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class FrontCost(NamedTuple):
     A front with k pivot columns and m update rows takes
     ``front + entry * (F k + 2 m^2) + flops / (rate * k / (k + half))`` seconds with F = k + m:
     a fixed part, the traffic of its panel and contribution block, and arithmetic whose rate
-    reaches half of its best at `half` pivot columns. If it has more than `supernodes.TILE` rows,
-    each of its tiles takes `tile` seconds besides. What an entry of the factor may cost that is
-    saved is `stored` seconds: a price for memory, which takes no time.
+    is half of its maximum at `half` pivot columns. A front of more than `supernodes.TILE` rows
+    takes `tile` seconds more for each of its tiles. `stored` is a price for memory, not a time:
+    the seconds that may be spent to save one entry of the factor.
     """
 
     front: float
@@ -40,21 +40,20 @@ class FrontCost(NamedTuple):
 
 @dataclass(frozen=True)
 class Machine:
-    """What a factorization is expected to cost on a machine, in double precision.
+    """Expected cost of a factorization on a machine, in double precision.
 
     Attributes
     ----------
     rate : float
         Flops a second of the dense kernels: of one core, or of the whole GPU.
     bandwidth : float
-        Bytes of the factor a second, through assembly, storing and one solve.
+        Bytes of the factor a second, for assembly, storing and one solve.
     least_flops : float
-        Operations of a factorization below which it is not worth to have more than one core at
-        work, or a GPU.
+        Flops of a factorization below which several cores, or a GPU, do not pay.
     fronts : FrontCost
-        What amalgamation weighs.
+        Costs that amalgamation minimizes.
     room : float
-        Bytes of a factor from which on memory may be short.
+        Bytes of a factor above which memory may be short.
     """
 
     rate: float
@@ -68,24 +67,24 @@ class DissectionCost(NamedTuple):
     """Seconds that nested dissection takes on one core; see `ordering.model`."""
 
     start: float
-    node: float  # a node and depth of the tree of parts
-    neighbour: float  # a neighbour and depth
+    node: float  # a vertex and level of the recursion
+    neighbour: float  # a neighbour and level
 
 
 CPU = Machine(
     rate=4e10,
     bandwidth=1e9,
-    least_flops=2e7,  # a millisecond: it ends before a thread could help
+    least_flops=2e7,  # a millisecond, less than a thread needs to help
     fronts=FrontCost(front=0.05e-6, entry=0.2e-9, rate=1.0e10, half=2.0),
 )
 H200 = Machine(
-    rate=3e13,  # within 1.3x of grids that take it 4 ms or more
+    rate=3e13,  # within 1.3x for grids that take 4 ms or more
     bandwidth=2e11,
-    least_flops=2e7,  # a CPU takes milliseconds for it
+    least_flops=2e7,  # milliseconds on a CPU
     fronts=FrontCost(front=6e-9, entry=18e-12, rate=1e12, half=12.0, tile=14e-9, stored=4e-11),
     room=1.6e10,
 )
-# Of some graphs, within 2x. METIS is started as a process, and fed.
+# Fitted to measured graphs within 2x. METIS runs as a process, whose start and input count.
 METIS = DissectionCost(start=0.05, node=1.35e-7, neighbour=4.85e-8)
 DISSECTION = DissectionCost(start=0.001, node=1.2e-7, neighbour=7e-8)
 
@@ -93,11 +92,12 @@ MACHINES = {"cpu": CPU, "gpu": H200}  # by the name of a backend
 
 
 def variable(name: str) -> str | None:
-    """What `os.environ.get` gives: that raises, and catches, where there is no such variable.
+    """Return `os.environ.get` of a name, faster if the variable is not set.
 
-    It takes a small system longer than anything else that is asked for a factorization.
+    `os.environ.get` raises and catches then, which is the slowest query of a small system's
+    factorization.
     """
-    known = getattr(os.environ, "_data", None)  # by encoded names
+    known = getattr(os.environ, "_data", None)  # keys are encoded names
     return None if known is not None and _encoded(name) not in known else os.environ.get(name)
 
 
@@ -107,7 +107,7 @@ def _encoded(name: str) -> object:
 
 
 def thread_count() -> int:
-    """``FRONTAL_NUM_THREADS``, else the number of cores this process may run on.
+    """Return ``FRONTAL_NUM_THREADS``, else the number of cores this process may run on.
 
     Raises
     ------
@@ -125,16 +125,16 @@ def thread_count() -> int:
 
 
 def available_memory() -> int | None:
-    """Bytes that this process can still take, None where the system does not say."""
+    """Return the bytes that this process can still allocate, None if unknown."""
     sizes = _free_memory(), group_memory(), address_space()
     known = [size for size in sizes if size is not None]
     return min(known) if known else None
 
 
 def address_space() -> int | None:
-    """Bytes left of the addresses that this process may use, None where that has no limit.
+    """Return the free bytes of the address space of this process, None if it has no limit.
 
-    Such limits are set by `ulimit -v` and by batch systems. What is reserved counts, used or not.
+    Such limits are set by `ulimit -v` and by batch systems. Reserved addresses count, used or not.
     """
     if not hasattr(_RESOURCE, "RLIMIT_AS"):
         return None

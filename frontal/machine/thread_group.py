@@ -4,7 +4,7 @@ Python raises `KeyboardInterrupt` in the main thread between any two instruction
 has started and before a list holds it, or inside of `threading.Condition`, which then stays locked.
 Therefore a thread enters its group itself, before it works, and does not work if the group has
 ended; the main thread takes no lock that other threads take; and it waits for them in C, where
-further interrupts are only noted, and raised after the wait.
+further interrupts are deferred until after the wait.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
 
-_START_SECONDS = 1.0  # limit for a thread to start; with memory for it, it takes less than 1 ms
-_WAIT_MICROSECONDS = 60_000_000  # of one wait in C, after which the group is checked again
+_START_SECONDS = 1.0  # limit for a thread to start: below 1 ms unless memory is short
+_WAIT_MICROSECONDS = 60_000_000  # one wait in C, after which the group is checked again
 
 _python = ctypes.CDLL(None, handle=ctypes.pythonapi._handle)  # its calls release the GIL
 _new_lock, _release = _python.PyThread_allocate_lock, _python.PyThread_release_lock
@@ -57,7 +57,7 @@ class Job(Generic[Result]):
 
     Attributes
     ----------
-    begun, over : Event
+    begun, over : WaitFlag
         A thread has taken the call; its result is stored.
 
     Examples
@@ -131,14 +131,14 @@ class ThreadGroup:
     Parameters
     ----------
     stop : callable, optional
-        Make running jobs end early; may be called more than once.
+        Makes running jobs end early; may be called more than once.
 
     Attributes
     ----------
     active : set of Job
-        Jobs that threads have, or are about to take.
+        Jobs that threads have taken, or are about to take.
     closed : bool
-        No thread takes a job any more.
+        Threads take no more jobs.
     """
 
     def __init__(self, stop: Callable[[], None] | None = None) -> None:
@@ -158,7 +158,7 @@ class ThreadGroup:
         """Start a thread and wait until it has taken a call; None if there can be no more threads.
 
         A thread without memory for its first steps ends silently, and `threading.Thread.start`
-        would wait for it for ever.
+        would wait for it forever.
 
         Examples
         --------
@@ -171,7 +171,7 @@ class ThreadGroup:
         return None if not job.begun.wait(_START_SECONDS) and job.cancel() else job
 
     def begin_each(self, calls: Iterable[Callable[[], Result]]) -> list[Job[Result]]:
-        """Begin the first of these calls, as many as there can be threads."""
+        """Begin the first of these calls, one a thread, until no thread can start."""
         jobs: list[Job[Result]] = []
         for job in map(self.begin, calls):
             if job is None:
@@ -191,7 +191,7 @@ class ThreadGroup:
                 _release(latch)
 
     def end(self) -> None:
-        """Let no thread take a job any more, stop jobs, and wait until no thread has one.
+        """Prevent further jobs, stop those that run, and wait until no thread has one.
 
         An interrupt may prevent the call or its first steps: see `run_with_threads`.
         """
@@ -202,7 +202,7 @@ class ThreadGroup:
             self._latch = self._latch or _acquired_lock()
             if self.active:  # after that, the last thread finds the lock
                 _acquire(self._latch, _WAIT_MICROSECONDS, 0)
-        self._stop = None  # which may hold what holds this group
+        self._stop = None  # it may refer to the owner of this group
         if self._latch:
             latch, self._latch = self._latch, 0
             _latches.append(latch)
@@ -232,7 +232,7 @@ def run_with_threads(
     stop : callable, optional
         See `ThreadGroup`; called if jobs are running when `body` is left.
     group : ThreadGroup, optional
-        A group that exists already.
+        An existing group, used instead of a new one.
 
     Examples
     --------

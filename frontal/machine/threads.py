@@ -1,4 +1,4 @@
-"""Work on threads: parts of long lists, and what is begun before it is asked for."""
+"""Threads for parts of long lists, and for background tasks."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import numpy as np
 from .resources import thread_count
 from .thread_group import Job, ThreadGroup, run_each, run_with_threads
 
-MIN_PARALLEL_ENTRIES = 1 << 17  # entries of a part: fewer are done before a thread has begun
-MAX_PARTS = 16  # parts: more threads wait for the same memory
-_ROWS = 1024  # of many columns that a core's cache holds while they are transposed
+MIN_PARALLEL_ENTRIES = 1 << 17  # entries of a part: fewer are done before a thread has started
+MAX_PARTS = 16  # parts of a list: more threads only share the memory bandwidth
+_ROWS = 1024  # rows of a block that a core's cache holds during its transposition
 
 Result = TypeVar("Result")
 
 
 def bounds_of(pointer: np.ndarray | int) -> np.ndarray:
-    """Where parts of a list begin and end: about as many entries in each.
+    """Return the bounds of the parts of a list, with about equally many entries in each.
 
     Parameters
     ----------
     pointer : (n + 1,) int array, or int
-        Extents of the entries of n items; or how many items of one entry there are. If it is
-        corrupt, parts are of any size.
+        Extents of the entries of n items; or the number of items of one entry each. If it is
+        corrupt, parts have any size.
 
     Examples
     --------
@@ -47,20 +47,20 @@ def bounds_of(pointer: np.ndarray | int) -> np.ndarray:
 
 
 def is_short(pointer: np.ndarray | int) -> bool:
-    """Whether a list is one part in any case: `bounds_of` says so, too, in ten times the time."""
+    """Return whether `bounds_of` certainly gives one part, in a tenth of its time."""
     if isinstance(pointer, int):
         return pointer < 2 * MIN_PARALLEL_ENTRIES
     return pointer.size - 1 + int(pointer[-1]) < 2 * MIN_PARALLEL_ENTRIES
 
 
 def parallel_for(work: Callable[[int, int], Result], pointer: np.ndarray | int) -> list[Result]:
-    """What ``work(first, last)`` returns for the parts of a list, one after the other.
+    """Return the results of ``work(first, last)`` for the parts of a list, in order.
 
     Parameters
     ----------
     work : callable
-        Runs without the GIL. What it raises is raised here, once no part is at work any more.
-        Parts for which there can be no thread run in this one.
+        Runs without the GIL. Its exceptions are raised here, once no part is running. Parts
+        without a thread run in the calling thread.
     pointer : (n + 1,) int array, or int
         See `bounds_of`.
 
@@ -75,7 +75,7 @@ def parallel_for(work: Callable[[int, int], Result], pointer: np.ndarray | int) 
 
 
 def copied(array: np.ndarray, dtype: type[np.generic] | None = None) -> np.ndarray:
-    """A copy of a contiguous vector; of another type, whose numbers have room there.
+    """Return a copy of a contiguous vector, of another type if given, which its numbers must fit.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def copied(array: np.ndarray, dtype: type[np.generic] | None = None) -> np.ndarr
 
 
 def columnwise(B: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A copy of a matrix in Fortran order.
+    """Return a copy of a matrix in Fortran order.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def columnwise(B: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def equal(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether two vectors are.
+    """Return whether two vectors are equal.
 
     Examples
     --------
@@ -127,16 +127,16 @@ def equal(first: np.ndarray, second: np.ndarray) -> bool:
 
 
 class BackgroundTask(Generic[Result]):
-    """Work that a thread has begun; as a context manager, it is over on leaving.
+    """A call that runs on a thread; as a context manager, it is over on exit.
 
     Parameters
     ----------
     work : callable
-        What it raises is raised by `result`.
+        Its exceptions are raised by `result`.
     now : bool
-        Do it at once instead.
+        Run it in the constructor instead.
     stop : callable, optional
-        Make it end early; called where it is still at work on leaving.
+        Makes it end early; called if it is still running on exit.
 
     Examples
     --------
@@ -156,27 +156,27 @@ class BackgroundTask(Generic[Result]):
         try:
             begun = None if now else self._group.begin(work)
             self._job = Job(work) if begun is None else begun
-            self._job.run()  # unless a thread does
-        except BaseException:  # nothing else knows the thread
+            self._job.run()  # unless a thread has taken it
+        except BaseException:  # nothing else refers to the thread
             self._group.end()
             raise
 
     def result(self, timeout: float | None = None) -> Result:
-        """Wait for what it returns; some seconds, or as long as it takes.
+        """Wait for the result, at most ``timeout`` seconds if given.
 
         Raises
         ------
         TimeoutError
-            If it takes longer.
+            If the call takes longer.
         """
         return self._job.result(timeout)
 
     def join(self) -> None:
-        """Wait until it is over, whatever came of it."""
+        """Wait until the call is over, with a result or an exception."""
         self._job.over.wait()
 
     def end(self) -> None:
-        """Stop it, and wait until it is over."""
+        """Stop the call, and wait until it is over."""
         run_with_threads(lambda _: None, group=self._group)
 
     def __enter__(self) -> BackgroundTask[Result]:

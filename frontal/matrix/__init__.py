@@ -1,1 +1,1 @@
-"""The matrix and its right-hand sides in one form: sorted compressed columns, dense blocks."""
+"""Matrices and right-hand sides in one form: sorted compressed columns, dense blocks."""

@@ -1,4 +1,4 @@
-"""Input: any matrix becomes sorted compressed columns, any right-hand side a dense block."""
+"""User input in one form: sorted compressed columns for matrices, dense blocks for vectors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KINDS = {
 
 @dataclass(frozen=True, eq=False, init=False)
 class Canonical:
-    """A square matrix in compressed columns: rows ascending, no entry twice, zeros kept.
+    """A square matrix in compressed columns: sorted rows, no duplicates, explicit zeros stored.
 
     Attributes
     ----------
@@ -46,16 +46,16 @@ class Canonical:
         Column j is ``indices[indptr[j]:indptr[j + 1]]``.
     indices : (nnz,) int32 array
     data : (nnz,) array
-        float32, float64, complex64 or complex128. It may be the caller's own array: read only.
+        float32, float64, complex64 or complex128. May be the user's array, so read only.
     n : int
     method : Method
-        Cholesky if that is to be tried, LDL^T or LDL^H for other symmetric matrices, else LU.
+        Cholesky if it is to be tried, LDL^T or LDL^H for other symmetric matrices, else LU.
     hermitian : bool
-        Exactly A == A^H.
+        Whether A == A^H exactly.
     order : ValueMap, optional
-        That of the values in the matrix as it was given, where that was asked for.
+        Map from the values of the user's matrix, if requested.
     owned : bool
-        All arrays are the package's own, so that nobody else changes them.
+        No array is shared with the user, so none changes.
     """
 
     indptr: np.ndarray = field(repr=False)
@@ -78,7 +78,7 @@ class Canonical:
         order: ValueMap | None = None,
         owned: bool = False,
     ) -> None:
-        # all at once: what a frozen dataclass does by itself takes a small system's time
+        # one update of the dict: a frozen dataclass sets fields one by one, slow for small systems
         values = {"indptr": indptr, "indices": indices, "data": data, "n": n, "method": method}
         self.__dict__.update(values, hermitian=hermitian, order=order, owned=owned)
 
@@ -93,7 +93,7 @@ class Canonical:
         return self.data.dtype
 
     def suits(self, method: Method) -> bool:
-        """Whether A has the symmetry that the method takes for granted, up to rounding."""
+        """Return whether A has the symmetry that the method assumes, up to rounding."""
         if method.panels == 2 or (
             self.hermitian and (method.adjoint or self.data.dtype.kind != "c")
         ):
@@ -102,7 +102,7 @@ class Canonical:
 
     @cached_property
     def A(self) -> sp.csc_array:
-        """It as SciPy has it, sharing the arrays."""
+        """The matrix as a SciPy array that shares memory."""
         return sp.csc_array((self.data, self.indices, self.indptr), shape=self.shape)
 
     @cached_property
@@ -114,13 +114,13 @@ class Canonical:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def known(self, method: Method, norms: tuple[float, float]) -> Canonical:
-        """It by the method that factorizes it, with its norms, which need not be computed."""
+        """Return the matrix with the method that factorizes it and with known norms."""
         matrix = self if method is self.method else replace(self, method=method)
         matrix.__dict__["norms"] = norms
         return matrix
 
     def refuse_non_finite(self) -> None:
-        """Raise for the first entry, by columns, that is NaN or infinite."""
+        """Raise for the first entry, in column order, that is NaN or infinite."""
         _check_finite(self.indptr, self.indices, self.data)
 
 
@@ -132,27 +132,27 @@ def canonical(
     dtype: DTypeLike | None = None,
     ordered: bool = False,
 ) -> Canonical:
-    """Bring a matrix into the one form that everything else reads.
+    """Convert a matrix to canonical form.
 
     Parameters
     ----------
     A : (n, n) sparse matrix or array of any format, CuPy's too, or dense array
         Duplicate entries are summed, explicit zeros stay in the pattern. A is never modified.
         Sorted columns (or rows, if A is real and symmetric) of a supported scalar type are not
-        copied: later changes of ``A.data`` are then seen in ``data``, so that whoever keeps the
-        values must copy them.
+        copied: later changes of ``A.data`` change ``data``, so a caller that stores the values must
+        copy them.
     kind : str
         ``"auto"``, ``"spd"`` (also ``"posdef"``, ``"hpd"``, ``"positive definite"``),
         ``"symmetric"``, ``"hermitian"`` or ``"general"``. The promised symmetry is checked up to
         rounding, on both triangles. ``"auto"`` becomes ``"spd"`` for an exactly Hermitian matrix
-        with a positive diagonal, ``"hermitian"`` or ``"symmetric"`` for what is exactly that.
+        with a positive diagonal, ``"hermitian"`` or ``"symmetric"`` if A is exactly that.
     check_finite : bool
         Refuse NaN and infinity.
     dtype : data type, optional
         Scalar type of the result, by default that of A. Integers and bool become float64, float16
         becomes float32.
     ordered : bool
-        Tell the order of the values in A, too.
+        Return the value map of A in `Canonical.order`, too.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def canonical(
         If A is not a square matrix, its index arrays are corrupt, it has masked entries or
         integers that float64 cannot hold, `kind` is unknown or its promise is broken.
     TypeError
-        For longdouble, object and other scalar types that no BLAS knows.
+        For longdouble, object and other scalar types that BLAS does not support.
     NonFiniteInputError
         If an entry is NaN or infinite; it names the first one.
 
@@ -183,7 +183,7 @@ def canonical(
         if not np.can_cast(work, wanted, "same_kind"):
             raise TypeError(f"A has dtype {matrix.dtype}, which {wanted} cannot hold")
         work = wanted
-    compressed = matrix.format in ("csr", "csc")  # and looked at below, but for sums of bool
+    compressed = matrix.format in ("csr", "csc")  # `inspect` scans these, but after bool sums
     matrix = checked(matrix, "A", scan=not compressed or matrix.dtype.kind == "b")
     indptr, indices, data = _sorted_columns(matrix, work)
     refuse_inexact(matrix.data, "A")
@@ -202,20 +202,20 @@ def canonical(
 
 
 def require_kind(kind: str) -> None:
-    """Raise ValueError for what is no kind of matrix."""
+    """Raise ValueError if `kind` is unknown."""
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}; choose one of {', '.join(map(repr, KINDS))}")
 
 
 def on_device(x: object) -> bool:
-    """Whether x is an array on a device, of CuPy or any other library."""
+    """Return whether x is an array on a device, of CuPy or any other library."""
     return hasattr(x, "__cuda_array_interface__")
 
 
 def prepare_rhs(
     b: MatrixLike, n: int, dtype: DTypeLike, *, check_finite: bool = True
 ) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
-    """Right-hand sides as one dense block, and the way back.
+    """Return right-hand sides as one dense block, and a function that restores their form.
 
     Parameters
     ----------
@@ -233,15 +233,15 @@ def prepare_rhs(
     B : (n, k) array in Fortran order
         In the common type of `dtype` and b. It may share memory with b: read only.
     restore : callable
-        Turns a solution (n, k) into the shape and kind of b: (n,) stays (n,) and (n, 1) stays
-        (n, 1), sparse stays sparse (by columns), and what came from a device goes back there.
+        Converts a solution (n, k) to the shape and type of b: (n,) stays (n,), (n, 1) stays (n, 1),
+        sparse stays sparse (by columns), and for an array on a device the result is copied there.
 
     Raises
     ------
     ValueError
         If the shapes do not fit, or b has masked entries or integers that float64 cannot hold.
     TypeError
-        For longdouble, object and other scalar types that no BLAS knows.
+        For longdouble, object and other scalar types that BLAS does not support.
     NonFiniteInputError
         If an entry is NaN or infinite.
 
@@ -275,7 +275,7 @@ def prepare_rhs(
     single = values.ndim == 1
     B = values.reshape(n, 1) if single else values
     if B.dtype != work or not B.flags.f_contiguous or not B.flags.writeable:
-        B = columnwise(B, work)  # what is read only is of another type to compiled code
+        B = columnwise(B, work)  # compiled code has another type for read-only arrays
     if check_finite:
         check_finite_rhs(B, values.ndim)
     if restore is np.asarray:
@@ -288,7 +288,7 @@ def _first_column(X: np.ndarray) -> np.ndarray:
 
 
 def check_finite_rhs(B: np.ndarray, ndim: int) -> None:
-    """Raise for the first entry, by columns, that is NaN or infinite."""
+    """Raise for the first entry, in column order, that is NaN or infinite."""
     p = first_non_finite(B.reshape(-1, order="F"))
     if p >= 0:
         index = (p % B.shape[0], p // B.shape[0])
@@ -296,12 +296,12 @@ def check_finite_rhs(B: np.ndarray, ndim: int) -> None:
 
 
 def working_dtype(dtype: np.dtype, name: str) -> np.dtype:
-    """The BLAS type that holds `dtype`: float64 for integers and bool, float32 for float16.
+    """Return the BLAS type that holds `dtype`: float64 for integers and bool, float32 for float16.
 
     Raises
     ------
     TypeError
-        If there is none.
+        If no BLAS type holds it.
     """
     if dtype.kind in "biu":
         return np.dtype(np.float64)
@@ -316,14 +316,14 @@ def working_dtype(dtype: np.dtype, name: str) -> np.dtype:
 
 
 def _to_device(x: np.ndarray | Sparse) -> OnDevice:
-    """The same on CuPy's current device."""
+    """Return x on CuPy's current device."""
     if sp.issparse(x):
         return sys.modules["cupyx"].scipy.sparse.csc_matrix(x)
     return sys.modules["cupy"].asarray(x)
 
 
 def _two_dimensional(A: MatrixLike) -> Sparse:
-    """A as a SciPy sparse matrix or array with two dimensions."""
+    """Return A as a SciPy sparse matrix or array with two dimensions."""
     matrix = A.get() if is_on_cupy(A) else for_scipy(A)
     refuse_masked(matrix, "A")
     if not is_sparse(matrix):
@@ -344,18 +344,18 @@ def _two_dimensional(A: MatrixLike) -> Sparse:
 
 
 def _sorted_columns(A: Sparse, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compressed columns of A, or of A^T if A is CSR, sorted and without duplicates."""
+    """Return compressed columns of A, or of A^T if A is CSR, sorted and without duplicates."""
     if A.dtype.kind == "b":  # True + True is True, as in A.toarray()
         A = A.copy() if A.format in ("csr", "csc") else A.tocsc()
         A.sum_duplicates()
     elif A.format in ("coo", "dia", "bsr") and A.dtype != work:
-        A = A.astype(work)  # before duplicates are summed: small integers overflow
+        A = A.astype(work)  # before the sum of duplicates: small integers overflow
     if A.format not in ("csr", "csc"):
         A = A.tocsc()
     indptr, indices, data = _arrays(A, work)
     order = inspect(indptr, indices)
     if order == CORRUPT:
-        checked(A, "A")  # tells more
+        checked(A, "A")  # raises with a more precise message, usually
         raise ValueError("the index arrays of A are corrupt")
     if order == UNSORTED:
         columns = sp.csc_array((data, indices, indptr), shape=A.shape, copy=True)
@@ -365,7 +365,7 @@ def _sorted_columns(A: Sparse, work: np.dtype) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _arrays(A: Sparse, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The arrays of CSC or CSR in the types of `Canonical`, copied only where they differ."""
+    """Return the arrays of CSC or CSR in the types of `Canonical`, copied only if these differ."""
     indptr = np.ascontiguousarray(A.indptr, dtype=np.int64)
     nnz = min(max(int(indptr[-1]), 0), A.indices.size, A.data.size)
     indices = A.indices[:nnz]
@@ -373,7 +373,7 @@ def _arrays(A: Sparse, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarr
         limit = np.iinfo(np.int32).max
         if A.shape[0] > limit:
             raise ValueError(f"the matrix has {A.shape[0]} rows, {limit} are supported")
-        indices = np.clip(indices, -1, limit)  # what would wrap around is corrupt, and stays so
+        indices = np.clip(indices, -1, limit)  # an index that would wrap around stays out of range
     return (
         indptr,
         np.ascontiguousarray(indices, dtype=np.int32),
@@ -382,7 +382,7 @@ def _arrays(A: Sparse, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _check_finite(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
-    """Raise for the first entry, by columns, that is NaN or infinite."""
+    """Raise for the first entry, in column order, that is NaN or infinite."""
     p = first_non_finite(data)
     if p >= 0:
         j = int(np.searchsorted(indptr, p, "right")) - 1

@@ -1,4 +1,4 @@
-"""Any matrix, or one triangle of it, as the one form that everything else reads."""
+"""Canonical form of a matrix, or of half storage."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def to_canonical(
     dtype: DTypeLike | None = None,
     ordered: bool = False,
 ) -> Canonical:
-    """Bring a matrix into canonical form, one of which only a triangle is stored too.
+    """Convert a matrix, or one triangle of it, to canonical form.
 
     Parameters
     ----------
     A, kind, check_finite, dtype, ordered
         As for `canonical`.
     triangle : {"lower", "upper"} or None
-        What A stores alone; None: both triangles.
+        The triangle that A stores; None: both.
     adjoint : bool, optional
-        The other triangle is the adjoint of this one, or its transpose; by default `kind` tells.
+        Whether the other triangle is the adjoint or the transpose; by default from `kind`.
 
     Raises
     ------
     ValueError
-        As `canonical`; if the other triangle has an entry that is not zero, or if nothing tells
-        what it is.
+        As `canonical`; if the other triangle has a nonzero entry, or if `kind` does not define the
+        other triangle.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def to_canonical(
 
 
 def _require_kind(kind: str, triangle: str, dtype: np.dtype) -> None:
-    """Refuse kinds of which one triangle does not tell the other."""
+    """Raise ValueError if `kind` does not define the other triangle."""
     if kind == "general":
         raise ValueError(
             f"triangle={triangle!r} needs a symmetric matrix, and kind='general' says that it is "

@@ -1,4 +1,4 @@
-"""Compressed columns: whether their arrays make sense, are sorted, and hold numbers."""
+"""Checks of compressed columns: valid index arrays, sorted rows, finite values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SORTED, UNSORTED, CORRUPT = 0, 1, 2
 
 
 def inspect(indptr: np.ndarray, indices: np.ndarray) -> int:
-    """Whether rows ascend strictly in each column, and whether the arrays make sense at all."""
+    """Return `SORTED`, `UNSORTED` or, for invalid arrays, `CORRUPT`; rows must ascend strictly."""
     if indptr[0] != 0:
         return CORRUPT
     return max(parallel_for(lambda *bounds: _inspect_columns(indptr, indices, *bounds), indptr))
@@ -37,10 +37,10 @@ def _inspect_columns(indptr, indices, first, last):
 
 
 def first_non_finite(values: np.ndarray) -> int:
-    """Place of the first NaN or infinity in a vector; -1 if there is none."""
+    """Return the position of the first NaN or infinity in a vector; -1 if none."""
 
     def finite(first: int, last: int) -> bool:
-        with np.errstate(all="ignore"):  # a sum of numbers can overflow, so this is half a proof
+        with np.errstate(all="ignore"):  # finite values may overflow: False proves nothing
             return bool(np.isfinite(values[first:last].sum()))
 
     if values.size > MIN_PARALLEL_ENTRIES and all(parallel_for(finite, values.size)):

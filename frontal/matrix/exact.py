@@ -1,6 +1,6 @@
-"""Values that no float64 stands for: masked entries, and integers beyond 2^53.
+"""Values that float64 cannot represent: masked entries, and integers beyond 2^53.
 
-NumPy drops masks and rounds integers without a word when it converts an array.
+NumPy drops masks and rounds integers silently when it converts an array.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def refuse_masked(x: object, name: str) -> None:
     x : array, sparse matrix, or list of arrays
         Other objects pass, in O(1).
     name : str
-        What the error calls it.
+        Name of x in the error.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def refuse_inexact(values: Untyped, name: str) -> None:
     values : array
         NumPy's or CuPy's, of any type.
     name : str
-        What the error calls it.
+        Name of the array in the error.
 
     Raises
     ------

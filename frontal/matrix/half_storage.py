@@ -1,4 +1,4 @@
-"""Matrices of which one triangle is stored: which one, and how it becomes both."""
+"""Half storage: matrices stored by one triangle, and their completion."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ TRIANGLES = ("lower", "upper")
 
 @dataclass(frozen=True, eq=False)
 class HalfStorage:
-    """Where the values of one triangle belong in the whole matrix.
+    """A map from the values of one triangle to those of the matrix.
 
     Attributes
     ----------
     side : str
         ``"lower"`` or ``"upper"``.
     adjoint : bool
-        The other triangle is the adjoint of this one, not its transpose.
+        Whether the other triangle is the adjoint, not the transpose.
     indptr, indices : (n + 1,) int64, (count,) int32 arrays
-        The pattern that is stored, by columns; it may have zeros in the other triangle.
+        The stored pattern, by columns; it may have zeros in the other triangle.
     place, mirror : (count,) int64 arrays
-        Places of each value, and of its mirror image, in the columns of the whole matrix; the same
-        on the diagonal. -1 for what is stored in the other triangle, which must be zero.
+        Positions of each value and of its mirror image among the values of the matrix by columns;
+        equal on the diagonal. -1 for an entry in the other triangle, which must be zero.
     entries : int
-        Stored entries of the whole matrix.
+        Number of stored entries of the matrix.
     """
 
     side: str
@@ -39,12 +39,12 @@ class HalfStorage:
     entries: int
 
     def complete(self, values: np.ndarray) -> np.ndarray:
-        """Values of the whole matrix by columns, from those of the triangle by columns.
+        """Return the values of the matrix by columns from those of the triangle by columns.
 
         Raises
         ------
         ValueError
-            If the other triangle has an entry that is not zero.
+            If the other triangle has a nonzero entry.
         """
         full_values = np.empty(self.entries, values.dtype)
         wrong = _complete(values, self.place, self.mirror, self.adjoint, full_values)
@@ -62,15 +62,15 @@ class HalfStorage:
 def completed(
     indptr: np.ndarray, indices: np.ndarray, side: str, adjoint: bool
 ) -> tuple[HalfStorage, np.ndarray, np.ndarray]:
-    """The pattern of both triangles by columns, (indptr, indices), and the way to it.
+    """Return the half storage of a triangle, and the pattern (indptr, indices) of both triangles.
 
     Parameters
     ----------
     indptr, indices : (n + 1,) int64, (count,) int32 arrays
-        What is stored, by columns with rows ascending.
+        The stored pattern, by columns with rows ascending.
     side : {"lower", "upper"}
     adjoint : bool
-        As of `HalfStorage`.
+        As for `HalfStorage`.
     """
     full_indptr, rows, place, mirror = _pattern(indptr, indices, side == "lower")
     return HalfStorage(side, adjoint, indptr, indices, place, mirror, rows.size), full_indptr, rows
@@ -78,10 +78,10 @@ def completed(
 
 @jit
 def _pattern(indptr, indices, lower):
-    """Columns of both triangles with rows ascending, and the two places of each stored entry.
+    """Return columns of both triangles with rows ascending, and two positions for each entry.
 
-    Entries above the diagonal come before those below it in each column: first the images of a
-    lower triangle, whose columns ascend as they are visited, or the entries of an upper one.
+    Entries above the diagonal precede those below it in each column: either the images of a lower
+    triangle, whose columns ascend in the order of the loop, or the entries of an upper triangle.
     """
     n = indptr.size - 1
     above, below = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
@@ -89,7 +89,7 @@ def _pattern(indptr, indices, lower):
         for p in range(indptr[j], indptr[j + 1]):
             i = indices[p]
             if i == j:
-                below[j] += 1  # the diagonal comes first of them
+                below[j] += 1  # the diagonal precedes them
             elif (i > j) == lower:
                 below[min(i, j)] += 1
                 above[max(i, j)] += 1
@@ -120,7 +120,7 @@ def _pattern(indptr, indices, lower):
 
 @jit
 def _complete(values, place, mirror, adjoint, full_values):
-    """Put values into their two places; the first that belongs nowhere and is not 0, or -1."""
+    """Write values to their two positions; return the first misplaced nonzero, or -1."""
     for p in range(values.size):
         if place[p] < 0:
             if values[p] != 0:

@@ -1,4 +1,4 @@
-"""Sizes of matrices and vectors in one pass: norms, and the first entry that is no number."""
+"""Norms, the first value that is not finite, and the minimum, each in one pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..compile.jit import brief
 
 @brief
 def norms(indptr, indices, data):
-    """Infinity norm and 1-norm of a matrix by columns."""
+    """Return the infinity norm and the 1-norm of a matrix by columns."""
     rows, largest_sum = np.zeros(indptr.size - 1), 0.0
     for j in range(rows.size):
         column = 0.0
@@ -28,7 +28,7 @@ def norms(indptr, indices, data):
 
 @brief
 def first_non_finite(values):
-    """Place of the first NaN or infinity in a vector; -1 if there is none."""
+    """Return the position of the first NaN or infinity in a vector; -1 if none."""
     bad = False
     for p in range(values.size):
         bad |= not np.isfinite(values[p])
@@ -41,7 +41,7 @@ def first_non_finite(values):
 
 @brief
 def least(values):
-    """Smallest of the numbers and 1; NaN if there is one."""
+    """Return the minimum of 1 and the values; NaN if one is NaN."""
     smallest = 1.0
     for x in values:
         smallest = x if x < smallest or x != x else smallest

@@ -1,4 +1,4 @@
-"""Whether a matrix is symmetric or Hermitian, exactly or up to rounding, and who promised it."""
+"""Tests for symmetric and Hermitian matrices, exact or up to rounding, and for a stated kind."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..numeric.method import CHOLESKY, LDLT, LU, Method, symmetric_method
 from ..numeric.thresholds import THRESHOLDS
 
 UNSYMMETRIC, SYMMETRIC, POSITIVE_DIAGONAL, TRANSPOSED = 0, 1, 2, 3
-_EXACT = np.empty(0)  # no entry may differ
+_EXACT = np.empty(0)  # no slack: transposed entries must be equal
 
 
 @inner
 def _first_from(indices, begin, end, row):
-    """The first entry of a column, between these, in this row or below."""
+    """Return the first position in ``[begin, end)`` whose row is at least `row`; else `end`."""
     while begin < end:
         middle = (begin + end) // 2
         if indices[middle] < row:
@@ -28,23 +28,22 @@ def _first_from(indices, begin, end, row):
 
 @jit
 def _compare(indptr, indices, data, conjugate, slack, following, first, last):
-    """Compare some columns from their diagonals on with the rows of the same numbers.
+    """Compare columns, from the diagonal down, with the rows of the same numbers.
 
-    Entries may differ by the smaller one of the `slack` of their row and of their column, if there
-    is any.
+    Entries may differ by the smaller `slack` of their row and column; not if `slack` is empty.
 
-    Columns are visited from left to right, so that the entries of row j right of the diagonal are
-    asked for in the order in which their columns store them: `following`, zero at first, has for
-    each column from `first` on the place behind the last one that was asked for, and one more.
+    Columns are visited from left to right, so the entries of row j right of the diagonal are read
+    in the order in which their columns store them. `following`, zero at first, holds for each
+    column from `first` on the position behind the last entry read, plus 1.
 
     Returns
     -------
-    alike : bool
+    matches : bool
     excess : int
-        Entries of these columns below the diagonal, less those above it. Each one below has had
-        another one above, in any column; where sums over all columns are equal, all have.
+        Entries of these columns below the diagonal, minus those above it. Each entry below had its
+        own partner above, in any column; so if `excess` sums to 0 over all columns, all have one.
     positive : int
-        Positive diagonal entries.
+        Number of positive diagonal entries.
     """
     excess, positive = 0, 0
     for j in range(first, last):
@@ -69,7 +68,7 @@ def _compare(indptr, indices, data, conjugate, slack, following, first, last):
             if data is not None:
                 a = data[p]
                 b = np.conj(data[q]) if conjugate else data[q]
-                differ = a != b and (a == a or b == b)  # NaN is refused as such, or as a pivot
+                differ = a != b and (a == a or b == b)  # NaN is refused elsewhere, or as a pivot
                 if differ and not (slack.size > 0 and abs(a - b) <= min(slack[i], slack[j])):
                     return False, excess, positive
                 if i == j and a.real > 0:
@@ -87,7 +86,7 @@ def compare_triangles(
 ) -> int:
     """Compare A, by columns with rows ascending, with its adjoint or its transpose.
 
-    Without `data` the pattern alone; with `slack` up to the rounding of each row, see `slack_of`.
+    Without `data` only the pattern is compared; with `slack`, values up to rounding (`slack_of`).
     """
     n = indptr.size - 1
 
@@ -103,7 +102,7 @@ def compare_triangles(
 
 @allocating
 def structure(indptr, indices, data):
-    """What `compare_triangles` tells of A, exactly; `TRANSPOSED` if it is its transpose alone."""
+    """Return the result of `compare_triangles`, exactly; `TRANSPOSED` if only A == A^T."""
     n, exact = indptr.size - 1, np.empty(0)
     for conjugate in (True, False):
         following = np.zeros(n, np.int64)
@@ -120,7 +119,7 @@ def structure(indptr, indices, data):
 def method_of(
     kind: str, structure: int, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray
 ) -> Method:
-    """The method for a promised kind, or for what A is exactly."""
+    """Return the method for a stated kind, or for the exact symmetry of A."""
     if kind == "spd":
         return CHOLESKY
     if kind in ("symmetric", "hermitian"):
@@ -134,7 +133,7 @@ def method_of(
 
 
 def method_for(structure: int, dtype: np.dtype) -> Method:
-    """The method for what a matrix is exactly, as `structure` tells: of the least work."""
+    """Return the method of least work for an exact symmetry, as `structure` returns it."""
     if structure == POSITIVE_DIAGONAL:
         return CHOLESKY
     if structure == SYMMETRIC:
@@ -144,7 +143,7 @@ def method_for(structure: int, dtype: np.dtype) -> Method:
 
 @brief
 def diagonal_of(indptr, indices, data):
-    """Diagonal of a matrix by columns whose rows ascend; SciPy would check the whole of it."""
+    """Return the diagonal of a matrix by columns with rows ascending; SciPy checks all entries."""
     n = indptr.size - 1
     out = np.zeros(n, data.dtype)
     for j in range(n):
@@ -158,7 +157,7 @@ def diagonal_of(indptr, indices, data):
 
 @jit
 def slack_of(indptr, indices, data, roundings):
-    """Return by how much entries of each row and column may differ from the transposed ones.
+    """Return by how much the entries of each row and column may differ from transposed entries.
 
     Parameters
     ----------
@@ -166,7 +165,7 @@ def slack_of(indptr, indices, data, roundings):
         A by columns.
     roundings : float
         As a multiple of the largest modulus in the row and the column: that of all of A would hide
-        differences beside a huge entry. NaN counts as nothing.
+        differences beside a huge entry. NaN is ignored.
     """
     largest = np.zeros(indptr.size - 1)
     for j in range(largest.size):
@@ -182,7 +181,7 @@ def slack_of(indptr, indices, data, roundings):
 
 
 def roundings_of(dtype: np.dtype) -> float:
-    """Return the relative difference of transposed entries that is taken for rounding."""
+    """Return the relative difference of transposed entries that counts as rounding."""
     return THRESHOLDS.symmetry * float(np.finfo(dtype).eps)
 
 
@@ -202,7 +201,7 @@ def is_hermitian(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> b
 
 
 def check_promise(kind: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
-    """Refuse a matrix that lacks, beyond rounding, the symmetry that `kind` promises."""
+    """Raise ValueError if A lacks, beyond rounding, the symmetry that `kind` states."""
     if kind in ("auto", "general"):
         return
     adjoint = kind != "symmetric"

@@ -1,7 +1,7 @@
-"""Index arrays checked before compiled code follows them out of an array.
+"""Checks of index arrays, before compiled code uses them as addresses.
 
-SciPy checks lengths when it makes a matrix, and trusts its indices from then on: conversions,
-sums of duplicates and products of a damaged matrix end the process or read foreign memory.
+SciPy checks lengths when it creates a matrix, and does not check indices later: conversions, sums
+of duplicates and products of a damaged matrix end the process or read foreign memory.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ _MAX_OFFSET = np.iinfo(np.int32).max
 
 
 def checked(A: Sparse, name: str, *, scan: bool = True) -> Sparse:
-    """A sparse matrix or array that SciPy may convert.
+    """Return a sparse matrix or array that SciPy can convert safely.
 
     Parameters
     ----------
     A : sparse matrix or array
         Of any format; never modified.
     name : str
-        What an error calls it.
+        Name of A in an error.
     scan : bool
-        False looks at lengths only, for CSC and CSR whose indices are looked at later.
+        False checks lengths only, for CSC and CSR whose indices are checked later.
 
     Returns
     -------
-    The same; lists of lists as CSR and dictionaries as COO, whose arrays can be checked.
+    A itself; lists of lists as CSR and dictionaries as COO, whose arrays can be checked.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def checked(A: Sparse, name: str, *, scan: bool = True) -> Sparse:
 
 
 def _with_arrays(A: Sparse) -> Sparse:
-    """Formats without index arrays in the nearest one that has them."""
+    """Convert formats without index arrays to the nearest format that has them."""
     if A.format == "lil":
         rows, data = (list(map(len, lists)) for lists in (A.rows, A.data))
         if A.rows.shape != A.shape[:1] or rows != data:
@@ -88,7 +88,7 @@ def _check_order(indptr: np.ndarray) -> None:
 
 
 def _check_pointers(A: Sparse, count: int, stored: int) -> None:
-    """Lengths of indptr, of indices and of as many `stored` values or blocks."""
+    """Check the lengths of indptr, of indices, and of the `stored` values or blocks."""
     indptr, indices = A.indptr, A.indices
     _check_integers("indptr", indptr)
     _check_integers("indices", indices)
@@ -124,7 +124,7 @@ def _check_coordinates(A: Sparse) -> None:
 
 
 def _check_diagonals(A: Sparse) -> None:
-    """Diagonals outside of the shape are allowed, they are empty."""
+    """Check offsets; diagonals outside of the shape are valid, and empty."""
     _check_values(A.data, 2)
     _check_integers("offsets", A.offsets)
     if A.offsets.size != A.data.shape[0]:

@@ -1,4 +1,4 @@
-"""Values without their matrix: where those that a matrix stores, in its own order, belong in A."""
+"""Value maps: from the values of a matrix in the user's order to those of the canonical matrix."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from .._typing import Sparse
 from ..compile.jit import brief, jit
 from .half_storage import HalfStorage
 
-_ORDERED = ("csc", "csr", "coo", "bsr")  # formats with one array for all entries and nothing else
+_ORDERED = ("csc", "csr", "coo", "bsr")  # formats with one array of all values, without padding
 _INT32 = np.iinfo(np.int32).max
 
 
 @dataclass(eq=False)
 class ValueMap:
-    """The order in which a matrix stores its values.
+    """The map from stored values of a matrix, in their order, to values by columns.
 
     Attributes
     ----------
     format : str
-        Of the matrix, as SciPy names it.
+        Format of the matrix, as SciPy names it.
     shape : tuple of int
-        Of its array of values.
+        Shape of its array of values.
     place : (count,) int array or None
-        Where each value belongs among those by columns with rows ascending. None: by columns if
-        the format is CSC, by rows with columns ascending if it is CSR, which the pattern tells.
+        Position of each value among those by columns with rows ascending. None: computed from the
+        pattern; CSC stores by columns, and CSR by rows with columns ascending.
     repeated : bool
-        Some values belong to the same entry, which is their sum.
+        Several values belong to one entry, which is their sum.
     triangle : HalfStorage or None
-        Of what the matrix stores, if that is not the whole: `place` is then in its pattern.
+        For half storage: `place` then refers to the stored pattern.
     """
 
     format: str
@@ -46,22 +46,22 @@ class ValueMap:
 
     @classmethod
     def by_columns(cls, count: int) -> ValueMap:
-        """The canonical order."""
+        """Return the map of the canonical order."""
         return cls("csc", (count,))
 
     @property
     def is_by_columns(self) -> bool:
-        """Values are already where they belong."""
+        """Whether values are in canonical order."""
         return self.place is None and self.format == "csc" and self.triangle is None
 
     def is_value_array(self, A: Any) -> bool:
-        """Whether A is an array of values, rather than a matrix."""
+        """Return whether A is an array of values, not a matrix."""
         if sp.issparse(A) or hasattr(A, "format"):
             return False
         return np.ndim(A) == 1 or np.shape(A) == self.shape
 
     def require(self, values: np.ndarray) -> None:
-        """Raise ValueError if values cannot be those of the matrix."""
+        """Raise ValueError if the number of values does not fit, or the format has no order."""
         if self.format not in _ORDERED:
             raise ValueError(
                 f"an array of values was given, and the matrix that this factor was given last "
@@ -77,7 +77,7 @@ class ValueMap:
             )
 
     def by_rows(self, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        """The places of values by rows, of a pattern by columns."""
+        """Return the positions of values by rows, for a pattern by columns."""
         positions = self._by_rows
         if positions is None:
             n, count = indptr.size - 1, indices.size
@@ -89,10 +89,10 @@ class ValueMap:
         return positions
 
     def hermitian(self, values: np.ndarray, indptr: np.ndarray, indices: np.ndarray) -> bool:
-        """Whether A == A^H exactly, for values by columns of the pattern, as `is_hermitian`.
+        """Return whether A == A^H exactly, for values by columns, as `is_hermitian`.
 
-        In a symmetric pattern, what is stored at a place by rows is the other entry of that place
-        by columns; so it takes one pass, once the order by rows is known.
+        In a symmetric pattern entry p by rows is the transposed entry of entry p by columns, so one
+        pass suffices once the order by rows is known.
         """
         place = self.by_rows(indptr, indices)
         return bool(self._mirrored) and _equal_mirrored(values, place)
@@ -100,7 +100,7 @@ class ValueMap:
     def arranged(
         self, values: np.ndarray, work: np.dtype, indptr: np.ndarray, indices: np.ndarray
     ) -> np.ndarray:
-        """Values by columns of a pattern, in the scalar type `work`; perhaps the given array."""
+        """Return values by columns in the scalar type `work`; may return the given array."""
         if self.triangle is not None:
             half = self.triangle
             stored = replace(self, triangle=None)
@@ -116,7 +116,7 @@ class ValueMap:
             return out
         out = np.zeros(indices.size, work)
         np.add.at(out, place, values.astype(work, copy=False))
-        # True + True is True, as where the matrix was taken
+        # True + True is True, as in `canonical`
         return (out != 0).astype(work) if values.dtype.kind == "b" else out
 
     def __getstate__(self) -> dict[str, object]:
@@ -124,7 +124,7 @@ class ValueMap:
 
 
 def of_pattern(A: Any, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray | None:
-    """The values of a CSC matrix that stores this very pattern; None for any other matrix."""
+    """Return the values of a CSC matrix with exactly this pattern; None for any other matrix."""
     if not sp.issparse(A) or A.format != "csc" or A.shape[0] != A.shape[1]:
         return None
     count = indices.size
@@ -135,7 +135,7 @@ def of_pattern(A: Any, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray | 
 
 
 def as_stored(A: Sparse, indices: np.ndarray) -> bool:
-    """Whether compressed `indices` are those of the matrix A as it was given, and not sorted."""
+    """Return whether compressed `indices` are those of A itself, in the same order."""
     if A.format not in ("csc", "csr") or A.indptr[-1] != indices.size:
         return False
     if np.may_share_memory(A.indices, indices):
@@ -146,18 +146,18 @@ def as_stored(A: Sparse, indices: np.ndarray) -> bool:
 def order_of(
     original: object, A: Sparse, indptr: np.ndarray, indices: np.ndarray, stored: bool
 ) -> ValueMap:
-    """The order in which a matrix stores its values.
+    """Return the value map of a matrix.
 
     Parameters
     ----------
     original : matrix
-        As the user has it.
+        The user's matrix.
     A : SciPy's sparse matrix
-        What it was turned into, before its entries were sorted.
+        The converted matrix, before its entries were sorted.
     indptr, indices : int arrays
         The pattern by columns.
     stored : bool
-        As `as_stored` says.
+        The result of `as_stored`.
     """
     form = getattr(original, "format", "dense")
     if form not in _ORDERED or form != A.format:
@@ -178,7 +178,7 @@ def _index_type(count: int) -> type:
 
 
 def _coordinates(A: Sparse) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column of each value that A stores, in its order."""
+    """Return row and column of each value that A stores, in its order."""
     if A.format == "bsr":
         count = int(A.indptr[-1])
         A = sp.bsr_array((A.data[:count], A.indices[:count], A.indptr), shape=A.shape)
@@ -192,7 +192,7 @@ def _coordinates(A: Sparse) -> tuple[np.ndarray, np.ndarray]:
 
 @jit
 def _find(indptr, indices, row, column, place):
-    """The place of each entry (row, column) in a pattern that has them all."""
+    """Write the position of each entry (row, column) to `place`; the pattern contains all."""
     for p in range(row.size):
         low, high = indptr[column[p]], indptr[column[p] + 1]
         while high - low > 1:
@@ -206,7 +206,7 @@ def _find(indptr, indices, row, column, place):
 
 @brief
 def _equal_mirrored(values, place):
-    """Whether values equal the conjugates of those at the mirrored places; NaN equals NaN."""
+    """Return whether values equal the conjugates at the mirrored positions; NaN equals NaN."""
     good = True
     for p in range(values.size):
         a, b = values[p], np.conj(values[place[p]])

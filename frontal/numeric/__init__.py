@@ -1,1 +1,1 @@
-"""Rules that decide what a solution is worth, stated once for every place that computes one."""
+"""Rules for the accuracy of a solution, shared by all code that computes one."""

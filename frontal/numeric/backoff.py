@@ -1,18 +1,18 @@
-"""Which factors of a pattern try the fast path, whose solutions are not refined."""
+"""Choice of the factors of a pattern that try the fast path, which does not refine solutions."""
 
-_MAX_SKIPPED = 15  # factors in a row that do not try, however many failed
+_MAX_SKIPPED = 15  # consecutive factors that do not try, after 4 or more failures
 
 
 class Backoff:
     """Exponential backoff of the fast path over the factors of one pattern.
 
-    A failed try costs a solution, and factors of one pattern mostly behave alike. After 1, 2, 3, 4
+    A failed try costs one solve, and factors of one pattern mostly behave alike. After 1, 2, 3, 4
     failures in a row the next 1, 3, 7, 15 factors do not try.
     """
 
     def __init__(self) -> None:
         self._remaining = self._skipped = 0
-        self._tried = False  # the last factor tried, and has not failed
+        self._tried = False  # the last factor tried and has not failed
 
     def should_try(self) -> bool:
         """Return whether the next factor tries."""

@@ -1,10 +1,11 @@
-"""Backward errors by rows, and their limits.
+"""Componentwise and rowwise backward errors, and their limits.
 
 The componentwise error of a row is |r| / (|A||x| + |b|), the size of the smallest change of each
-entry of A and b for which the row is exact (Oettli and Prager 1964). Where x is nearly zero in all
-columns of a row, that denominator is rounding itself. The rowwise error has |A| |x|_max added
-there: Arioli, Demmel and Duff, "Solving sparse linear systems with sparse backward error" (SIAM J.
-Matrix Anal. Appl. 10, 1989). Solutions are accepted by it: a huge entry elsewhere hides nothing.
+entry of A and b for which the row is exact (Oettli and Prager 1964). If x is nearly zero in all
+columns of a row, that denominator is itself rounding error. There the rowwise error adds
+|A| |x|_max to it: Arioli, Demmel and Duff, "Solving sparse linear systems with sparse backward
+error" (SIAM J. Matrix Anal. Appl. 10, 1989). The rowwise error decides whether a solution is
+accepted: unlike a normwise error, it does not let a huge entry hide errors in other rows.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _TINY_ROW, _TINY_ROW_LIMIT = THRESHOLDS.tiny_row, THRESHOLDS.tiny_row_limit
 
 @cache
 def limits_of(factor: np.dtype, vectors: np.dtype) -> np.ndarray:
-    """Limits of backward errors and sizes, for scalar types of a factor and of vectors.
+    """Return limits of backward errors and sizes, for scalar types of a factor and of vectors.
 
     Returns
     -------
     (9,) float64 array
         Normwise, componentwise and rowwise error that need no correction; rowwise error that needs
-        no warning; smallest and largest norm of A, b and x, and largest |A||x|, whose exponents
-        are harmless; eps; the smallest positive number.
+        no warning; smallest and largest norm of A, b and x, and largest |A||x|, that neither
+        overflow nor underflow in a solve; eps; the smallest positive number.
     """
     eps, table = eps_of(vectors), THRESHOLDS
     rowwise = table.unrefined if factor == vectors else table.accepted
@@ -41,7 +42,7 @@ def limits_of(factor: np.dtype, vectors: np.dtype) -> np.ndarray:
 
 
 def summary_of(norms: Sequence[float], limits: Sequence[float], by_component: bool) -> ErrorSummary:
-    """Return what the errors of one solution come to.
+    """Return the error summary of one solution.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def summary_of(norms: Sequence[float], limits: Sequence[float], by_component: bo
     limits : sequence of float
         See `limits_of`.
     by_component : bool
-        See `BackwardErrors`.
+        Also limit the componentwise error; see `BackwardErrors`.
     """
     residual, solution, rhs, component, rowwise, norm = norms
     scale = norm * solution + rhs
@@ -68,25 +69,26 @@ def summary_of(norms: Sequence[float], limits: Sequence[float], by_component: bo
 
 @inner
 def componentwise(r, scale, largest, limits):
-    """Largest |r| / scale over the rows, and what it tells of the rowwise error.
+    """Return the largest |r| / scale over the rows, and its relation to the rowwise error.
 
     Parameters
     ----------
     r, scale : (n,) arrays
         Residual, and |A||x| + |b|.
     largest : float
-        A bound of |A| |x|_max for all rows.
+        Upper bound of |A| |x|_max over all rows.
     limits : array
         See `limits_of`.
 
     Returns
     -------
     error : float
-        Infinite where a residual is not finite.
+        Componentwise error; infinite if a residual is not finite.
     certain : bool
-        The rowwise error is the same, or both are small enough to pass.
+        The rowwise error equals it, or both are below the limit.
     row : int
-        If that is not certain: where it is the same unless this row is long; or -1.
+        The row of the error. If not `certain`, the rowwise error equals it unless this row is
+        long. -1 if the denominator of this row may be tiny.
     """
     floor = 2 * min(_TINY_ROW * r.size * limits[7], _TINY_ROW_LIMIT) * largest
     floor = max(floor, np.sqrt(limits[8]))
@@ -105,7 +107,7 @@ def componentwise(r, scale, largest, limits):
 
 @inner
 def is_long(indptr, indices, flipped, i):
-    """Whether row i of A, by columns or by rows if `flipped`, is one that may err by more."""
+    """Return whether row i of A, stored by columns or by rows if `flipped`, is a long one."""
     if flipped:
         return indptr[i + 1] - indptr[i] > _LONG_ROW
     if indptr.size - 1 <= _LONG_ROW:
@@ -118,7 +120,7 @@ def is_long(indptr, indices, flipped, i):
 
 @jit
 def row_sums(indptr, indices, data, flipped):
-    """Row sums of |A|, given by columns, or by rows if `flipped`."""
+    """Return the row sums of |A|, stored by columns, or by rows if `flipped`."""
     sums = np.zeros(indptr.size - 1)
     for j in range(sums.size):
         for p in range(indptr[j], indptr[j + 1]):
@@ -137,7 +139,7 @@ def _row_counts(indptr, indices, flipped):
 
 @allocating
 def rowwise(indptr, indices, data, flipped, b, r, scale, largest, limits):
-    """Largest rowwise backward error, by the sums and the lengths of rows.
+    """Return the largest rowwise backward error, from the sums and the lengths of rows.
 
     Parameters
     ----------
@@ -161,7 +163,7 @@ def rowwise(indptr, indices, data, flipped, b, r, scale, largest, limits):
             return np.inf
         if denominator <= np.sqrt(
             limits[8]
-        ):  # each product and sum may have lost the smallest number
+        ):  # each product and sum may have lost the smallest positive number
             size -= limits[8] * (counts[i] + 1 + sums[i])
         if not size > 0:
             continue

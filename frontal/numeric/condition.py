@@ -1,4 +1,4 @@
-"""When a solution needs no warning, by one condition number of a factor for all right-hand sides.
+"""Condition number of a factor: if it is small, no right-hand side needs a warning.
 
 The relative error of x is at most cond(x) times its componentwise backward error, for cond(x) =
 || |A^-1| w || and weights w = (|A||x| + |b| + |b - A x| / error) / |x|_max (Skeel 1979).
@@ -6,8 +6,8 @@ The relative error of x is at most cond(x) times its componentwise backward erro
 The weights are at most c = `Thresholds.weights` times the row sums of |A|, because |x| <= |x|_max,
 |b - A x| <= error (|A||x| + |b|) and |b| <= |A||x| + |b - A x| for the rowwise error of x; its
 normwise error may be three times larger, which c covers. Hence cond(x) <= c K for every b, with
-K = || |A^-1| |A| e ||. A factor has one K for A and one for its transpose, and takes nothing of it
-from other values of the pattern.
+K = || |A^-1| |A| e ||. A factor has one K for A and one for its transpose; neither is reused for
+other values of the pattern.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import numpy as np
 from ..compile.jit import jit
 from .thresholds import THRESHOLDS, margin_of
 
-MAX_SILENT_PRODUCT = THRESHOLDS.warned / THRESHOLDS.weights  # counted condition number times error
+MAX_SILENT_PRODUCT = THRESHOLDS.warned / THRESHOLDS.weights  # `counted` times error
 _MIN_CERTIFIED_FRACTION = THRESHOLDS.certificate
 # Factor of a probable bound: BOUND n max_x || W A^-H x ||_1 >= || W A^-H ||_1 for random vectors x
 # whose entries have random signs and independent moduli, uniform from 1/(3n) to 1/n. For each
 # vector the left side is below delta times the norm with probability delta at most, for any A
 # (after J. D. Dixon, "Estimating extremal eigenvalues and condition numbers of matrices", 1983).
-# It may exceed the norm by a factor of 3n.
+# It exceeds the norm by a factor of 3n at most.
 BOUND = 3
 PROBABLE_FRACTION = (
     1 / 16
-)  # part of `enough` that a probable bound may have: errors of 16 eps are silent too
-KNOWN, ESTIMATED, CERTIFIED = 0, 1, 2  # condition number: not wanted; estimated; certified first
+)  # of `enough`, for a probable bound: errors of 16 eps then need no warning either
+KNOWN, ESTIMATED, CERTIFIED = 0, 1, 2  # condition number: none; estimate; bound first
 
 
 class Condition(NamedTuple):
@@ -39,10 +39,10 @@ class Condition(NamedTuple):
     Attributes
     ----------
     value : float
-        An estimate of K, or a bound.
+        An estimate of K, or an upper bound.
     counted : float
-        What no estimate of a solution's own condition number exceeds by much: the bound, or the
-        estimate times its margin.
+        The bound, or the estimate times its margin: estimates of a solution's own condition number
+        hardly exceed it.
     """
 
     value: float
@@ -50,21 +50,21 @@ class Condition(NamedTuple):
 
     @classmethod
     def from_estimate(cls, value: float, certified: bool, dtype: np.dtype) -> Condition:
-        """Return that of an estimate, or of a bound if `certified`, for vectors of a type."""
+        """Create it from an estimate, or from a bound if `certified`, for vectors of a type."""
         return cls(value, value if certified else margin_of(dtype) * value)
 
     @property
     def certified(self) -> bool:
-        """It is a finite bound."""
+        """Return whether the value is a finite bound."""
         return self.counted == self.value < np.inf
 
     def is_silent(self, error: float) -> bool:
-        """Return whether solutions with such a componentwise error need no further look."""
+        """Return whether solutions with this componentwise error need no further check."""
         return self.counted * error <= MAX_SILENT_PRODUCT
 
 
 def enough(dtype: np.dtype) -> float:
-    """Return the largest estimate of K that silences solutions with an error of eps."""
+    """Return the largest estimate of K at which solutions with an error of eps need no check."""
     return MAX_SILENT_PRODUCT / (margin_of(dtype) * float(np.finfo(dtype).eps))
 
 
@@ -72,10 +72,10 @@ def enough(dtype: np.dtype) -> float:
 def certificate(indptr, indices, data, flipped, sums, z):
     """Return a bound of || |A^-1| |A| e || by the comparison matrix M of A; infinite if none.
 
-    M has the moduli of A's diagonal, and those of other entries with a minus sign. If M v >=
+    M has the moduli of A's diagonal, and minus the moduli of the other entries. If M v >=
     theta |A| e for a positive v and a positive theta, M is a nonsingular M-matrix, |A^-1| <= M^-1
-    (Ostrowski 1937), and |A^-1| |A| e <= v / theta. Here v = |z|; the solution of A z = |A| e is
-    the best one where A is an M-matrix itself.
+    (Ostrowski 1937), and |A^-1| |A| e <= v / theta. Here v = |z|; the solution z of A z = |A| e is
+    optimal if A is an M-matrix itself.
 
     Parameters
     ----------
@@ -84,6 +84,7 @@ def certificate(indptr, indices, data, flipped, sums, z):
     sums : (n,) float64 array
         Row sums of |A|.
     z : (n,) array
+        Computed solution of A z = |A| e.
     """
     n = sums.size
     image = np.zeros(n)

@@ -1,4 +1,4 @@
-"""How good a solution is: its backward error, and what measures and corrects solutions.
+"""Backward errors of solutions, and the interfaces for solving, measuring and correcting.
 
 The normwise backward error of x is |b - A x| / (|A| |x| + |b|) in the infinity norm, the
 componentwise one is the largest entry of |b - A x| / (|A| |x| + |b|): the sizes of the smallest
@@ -16,27 +16,27 @@ import numpy as np
 
 from ..machine.lockfree_property import cached_property
 
-Vectors: TypeAlias = Any  # an array (n, k) where a factor is: NumPy's, or one of a device
+Vectors: TypeAlias = Any  # an (n, k) array of the factor's backend: NumPy or CuPy
 
-# Powers of two that stay free: for growth in the sweeps, and for corrections that are smaller than
-# the right-hand side by the precision of x.
+# Reserved powers of two: for growth in the sweeps, and for corrections, which are smaller than the
+# right-hand side by the precision of x.
 _GROWTH_BITS, _CORRECTION_BITS = 32, 11
 
 
 @cache
 def eps_of(dtype: np.dtype) -> float:
-    """Precision of a scalar type."""
+    """Return the precision eps of a scalar type."""
     return float(np.finfo(dtype).eps)
 
 
 @cache
 def borders(factor: np.dtype, vectors: np.dtype) -> tuple[float, float, float]:
-    """Least and largest safe size of a matrix or vector, and largest of their product.
+    """Return the least and largest safe norm of a matrix or vector, and the largest of a product.
 
     Parameters
     ----------
     factor, vectors : data types
-        Of the factor, in which the sweeps compute, and of right-hand sides and solutions.
+        Scalar types of the factor, used by the sweeps, and of right-hand sides and solutions.
     """
     info = np.finfo(factor)
     low = 2.0 ** (int(info.minexp) + np.finfo(vectors).nmant + _CORRECTION_BITS)
@@ -45,7 +45,7 @@ def borders(factor: np.dtype, vectors: np.dtype) -> tuple[float, float, float]:
 
 
 class ErrorSummary(NamedTuple):
-    """What errors come to, where they were measured: `BackwardErrors` has the same names."""
+    """`worst` and `fine` of `BackwardErrors`, if the measurement returned them."""
 
     worst: float
     fine: bool
@@ -58,16 +58,16 @@ class BackwardErrors:
     Attributes
     ----------
     residual, solution, rhs : (k,) float arrays
-        Largest modulus of each column of B - A X, X and B; NaN if it has one.
+        Largest modulus of each column of B - A X, X and B; NaN if the column has one.
     norm : float, or (k,) float array
-        Infinity norm of A, of another matrix for each column where they were scaled.
+        Infinity norm of A; one for each column if their systems were scaled differently.
     componentwise, rowwise : (k,) float arrays
         Componentwise and rowwise backward errors, see `numeric.backward_error`; infinite for a
         solution that is not finite.
     by_component : bool
-        Components with large errors are to be corrected, though rows and norms hide them.
+        Also correct components whose errors are large only componentwise.
     lost : (k,) array, optional
-        1 for a solution that is too large for its type, -1 for one too small, else 0.
+        1 for a solution that overflows its type, -1 for one that underflows, else 0.
     summary : ErrorSummary, optional
         The largest error, and whether no correction is needed, if the measurement returned them.
     """
@@ -91,7 +91,7 @@ class BackwardErrors:
         return np.where(np.isfinite(error), error, np.inf)
 
     def merit(self, limits: np.ndarray) -> np.ndarray:
-        """Return the error of each column in units of what needs no correction.
+        """Return the error of each column relative to the largest that needs no correction.
 
         `limits` are those of `numeric.backward_error.limits_of`.
         """
@@ -99,12 +99,12 @@ class BackwardErrors:
         return np.maximum(merit, self.componentwise / limits[1]) if self.by_component else merit
 
     def accepted(self, limits: np.ndarray) -> np.ndarray:
-        """Return which columns may be returned without a warning."""
+        """Return which columns need no warning."""
         by_rows = self.rowwise <= limits[3]
         return by_rows if by_rows.all() else by_rows | (self.merit(limits) <= 1)
 
     def insufficient(self, limits: np.ndarray) -> bool:
-        """Return whether a solution should not be returned without a warning."""
+        """Return whether a column needs a warning."""
         return not self.accepted(limits).all()
 
     @property
@@ -119,30 +119,30 @@ class BackwardErrors:
 
     @property
     def fine(self) -> bool:
-        """No correction is needed, and no exponent is near its limits, as far as is known."""
+        """Return whether no correction is needed and no overflow is near, by `summary` if set."""
         return self.summary is not None and self.summary.fine
 
     def chosen(self, better: np.ndarray, previous: BackwardErrors) -> BackwardErrors:
-        """Take the columns that are `better` from here, the rest from `other`."""
+        """Return these errors in the `better` columns, those of `previous` in the rest."""
         names = ("residual", "solution", "componentwise", "rowwise")
         pairs = {f: (getattr(self, f), getattr(previous, f)) for f in names}
         return replace(self, **{f: np.where(better, *pair) for f, pair in pairs.items()})
 
     @staticmethod
     def joined(parts: Sequence[BackwardErrors]) -> BackwardErrors:
-        """Errors of right-hand sides that were solved one block after another."""
+        """Return the errors of consecutive blocks of right-hand sides as one."""
         names = ("residual", "solution", "rhs", "componentwise", "rowwise")
         arrays = {f: np.concatenate([getattr(part, f) for part in parts]) for f in names}
         return replace(parts[0], **arrays)
 
 
 class LinearSystem(Protocol):
-    """op(A) X = B with a direct solver for op(A); X, B and R are arrays of one kind, (n, k).
+    """op(A) X = B with a direct solver for op(A); X, B and R are (n, k) arrays of one backend.
 
     Attributes
     ----------
     most : int
-        Right-hand sides that are solved for together; more come in blocks of so many.
+        Right-hand sides of one solve; more are solved in blocks of this size.
     """
 
     most: int
@@ -154,34 +154,34 @@ class LinearSystem(Protocol):
 
     @property
     def limits(self) -> np.ndarray:
-        """See `numeric.backward_error.limits_of`."""
+        """Limits of errors; see `numeric.backward_error.limits_of`."""
         ...
 
     def solve(self, B: Vectors) -> Vectors:
-        """X by the factors alone."""
+        """Return X by the factors alone."""
         ...
 
     def solved(self, B: Vectors, probing: bool = False) -> tuple[Vectors, Vectors, BackwardErrors]:
-        """X by the factors alone, and what `measure` says of it.
+        """Return X by the factors alone, and the results of `measure`.
 
-        `probing`, it will be asked for a condition number.
+        If `probing`, a condition number will be estimated next.
         """
         ...
 
     def empty(self, n: int, k: int) -> Vectors:
-        """An array for solutions, where they are."""
+        """Return an uninitialized (n, k) array for solutions."""
         ...
 
     def measure(self, X: Vectors, B: Vectors) -> tuple[Vectors, BackwardErrors]:
-        """B - A X, and what it says of X."""
+        """Return B - A X and the backward errors of X."""
         ...
 
     def corrected(self, X: Vectors, R: Vectors) -> Vectors:
-        """X + D for the direct solution of A D = R."""
+        """Return X + D for the direct solution D of A D = R."""
         ...
 
     def chosen(self, better: np.ndarray, trial: Vectors, X: Vectors) -> Vectors:
-        """Columns of `trial` where `better`, else those of X, which may be overwritten."""
+        """Return X, which may be overwritten, with its `better` columns replaced by `trial`'s."""
         ...
 
     def estimated(
@@ -193,16 +193,16 @@ class LinearSystem(Protocol):
         small: float,
         limit: float,
     ) -> float | None:
-        """By how much the error of X may exceed its precision, if that is found in few steps.
+        """Return the condition number of `probes` if few steps give it; else None.
 
         Parameters
         ----------
         X, B, solution, error
             See `probes`.
         small : float
-            Any bound will do that is no larger.
+            Any upper bound of at most `small` may be returned.
         limit : float
-            What is larger is left to `probes`.
+            Larger estimates are left to `probes`: the result is None.
         """
         ...
 
@@ -211,34 +211,34 @@ class LinearSystem(Protocol):
         ...
 
     def bounded(self, enough: float) -> float | None:
-        """Return an estimate of || |op(A)^-1| |op(A)| e || if that takes few steps; else None.
+        """Return an estimate of || |op(A)^-1| |op(A)| e || if few steps give it; else None.
 
         Parameters
         ----------
         enough : float
-            No better estimate is sought of a norm that is less.
+            Estimates of at most `enough` are not improved.
         """
         ...
 
     def row_probes(self) -> Probes | None:
-        """Return what estimates || |op(A)^-1| |op(A)| e ||: weights are row sums of |op(A)|.
+        """Return the probes for || |op(A)^-1| |op(A)| e ||, whose weights are row sums of |op(A)|.
 
-        None where the host does it.
+        None if the host estimates it.
         """
         ...
 
     def probes(self, X: Vectors, B: Vectors, solution: np.ndarray, error: float) -> Probes | None:
-        """What estimates by how much the error of X may exceed its precision; None for X = 0.
+        """Return the probes for the ratio of X's error to its precision; None for X = 0.
 
-        See `weights` for the parameters. None also where the host does it.
+        See `weights` for the parameters. None also if the host estimates it.
         """
         ...
 
     def weights(self, X: Vectors, B: Vectors, solution: np.ndarray, error: float) -> Vectors | None:
-        """Weights of solutions, (n,) and float64, by rows; None for X = 0.
+        """Return the weights of solutions by rows, (n,) and float64; None for X = 0.
 
-        That of a row is the largest (|op(A)| |x| + |b| + |b - op(A) x| / error) / |x|_max of the
-        columns.
+        The weight of a row is the largest (|op(A)| |x| + |b| + |b - op(A) x| / error) / |x|_max of
+        all columns.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class LinearSystem(Protocol):
         ...
 
     def ratios(self, weights: Vectors, denominators: Vectors | None) -> tuple[float, float]:
-        """Return the least and the largest ratio of weights to others; NaN if one is none.
+        """Return the least and the largest of weights / denominators; NaN if a ratio is NaN.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class LinearSystem(Protocol):
 
 
 class Gains(NamedTuple):
-    """What a step of `Probes` finds: the largest two rows of |Z|, and |z^H x| for each column."""
+    """Largest modulus of Z, the rows with the two largest moduli, and |z^H x| of each column."""
 
     largest: float
     rows: tuple[int, int]
@@ -271,16 +271,16 @@ class Gains(NamedTuple):
 
 
 class Probes(Protocol):
-    """Blocks of two vectors by which the 1-norm of W M is estimated, and the weights W.
+    """The blocks of two vectors that estimate the 1-norm of W M, and the weights W.
 
     Attributes
     ----------
     n : int
         Order.
     width : int
-        Columns that products with M are better made for together.
+        Columns of a product with M that are best computed together.
     complete : bool
-        The block to begin with is the unit matrix.
+        The first block is the unit matrix.
     """
 
     n: int
@@ -288,17 +288,17 @@ class Probes(Protocol):
     complete: bool
 
     def first(self) -> Vectors:
-        """Two sums of the columns of the unit matrix; see `numeric.condition.BOUND`."""
+        """Return two combinations of unit vectors; see `numeric.condition.BOUND`."""
         ...
 
     def units(self, first: int, second: int) -> Vectors:
-        """Two columns of the unit matrix."""
+        """Return two unit vectors."""
         ...
 
     def signs(self, Y: Vectors) -> tuple[np.ndarray, Vectors]:
-        """1-norms of the columns of W Y, and W times their signs, which may be in Y's place."""
+        """Return the 1-norms of the columns of W Y, and W sign(Y), which may overwrite Y."""
         ...
 
     def gains(self, Z: Vectors, X: Vectors) -> Gains:
-        """What `one_norm` needs of Z and X."""
+        """Return the row maxima of Z and its products with X, for `one_norm`."""
         ...

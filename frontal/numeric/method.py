@@ -1,7 +1,7 @@
-"""The methods: what each keeps of a front, how it seeks pivots, what is done to the matrix before.
+"""The methods: their panels, pivoting and scaling.
 
 A method is a constant of every numeric loop. The CPU's compiled code is specialized on it
-(`frontal.cpu.constants`), kernels get ``-DLU=1`` from `Method.constants`.
+(`frontal.cpu.constants`), GPU kernels are compiled with `Method.constants`, such as ``-DLU=1``.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ class Method:
     Attributes
     ----------
     name : str
-        As users read it.
+        Name in user interfaces.
     panels : int
-        Dense panels that stay of a front: 1 for [L11; L21] alone, 2 with U12.
+        Dense panels of a front in the factor: 1 for [L11; L21] alone, 2 with U12.
     pivots : bool
-        Rows are interchanged inside fronts, and columns without a sound pivot go to other fronts.
+        Rows are interchanged inside fronts, and columns without an acceptable pivot are delayed.
     scaling : bool
-        Rows and columns are scaled before, alike for a method of one triangle.
+        Rows and columns are scaled before, by equal factors for a method of one triangle.
     adjoint : bool
-        With one triangle, the other factor is the adjoint of L, and not its transpose.
+        With one triangle, the other factor is the adjoint of L, not its transpose.
     """
 
     name: str
@@ -40,41 +40,41 @@ class Method:
 
     @cached_property
     def one_triangle(self) -> bool:
-        """Only the lower triangle of A, of fronts and of contribution blocks is read and kept."""
+        """Return whether only lower triangles of A, fronts and contribution blocks are stored."""
         return self.panels == 1
 
     @cached_property
     def indefinite(self) -> bool:
-        """A diagonal or 2x2 blocks D stand between L, which has ones on its diagonal, and L^H."""
+        """Return whether A = L D L^H or L D L^T: unit diagonal in L, 1x1 and 2x2 blocks in D."""
         return self.one_triangle and self.pivots
 
     @property
     def transpose_is_conjugate(self) -> bool:
-        """A is Hermitian: its plain transpose is its conjugate."""
+        """Return whether A is Hermitian, so that its plain transpose is its conjugate."""
         return self.one_triangle and self.adjoint
 
     @property
     def kind(self) -> str:
-        """What users call the matrices that it is for."""
+        """The kind of the matrices that this method factorizes."""
         return {"cholesky": "spd", "ldlt": "symmetric", "ldlh": "hermitian"}.get(
             self.name, "general"
         )
 
     def inertia(self, dtype: np.dtype) -> bool:
-        """Whether the eigenvalues of D have the signs of those of A."""
+        """Return whether D has the inertia of A."""
         return self.indefinite and (self.adjoint or dtype.kind != "c")
 
     @property
     def constants(self) -> dict[str, int]:
-        """Constants of kernels; what is not set is left out, so that few variants are compiled."""
+        """Macros of the kernels; unset ones are omitted, so that fewer variants are compiled."""
         if self.panels == 2:
             return {"LU": 1}
         return {"LDL": 1, "ADJOINT": int(self.adjoint)} if self.pivots else {}
 
 
-# Of pivots but Cholesky's, on every backend.
-MAX_MULTIPLIER = 100  # entries of L: pivots are at least 1/MAX_MULTIPLIER of their columns
-NULL = 16  # roundings of the scaled matrix: columns that have become smaller than this are null
+# Pivot limits of all methods except Cholesky, on every backend.
+MAX_MULTIPLIER = 100  # largest entry of L: pivots are at least 1/MAX_MULTIPLIER of their columns
+NULL = 16  # roundings of the scaled matrix below which a column is a null column
 
 CHOLESKY = Method("cholesky", panels=1, pivots=False, scaling=False)
 LU = Method("lu", panels=2, pivots=True, scaling=True)
@@ -88,11 +88,11 @@ def _eps(dtype: np.dtype) -> float:
 
 
 def tiny_pivot(dtype: np.dtype, method: Method = LU) -> float:
-    """What a GPU replaces pivots below, if columns of the scaled matrix go on in other rows."""
+    """Return the modulus below which a GPU replaces pivots of scaled columns with update rows."""
     eps = _eps(dtype)
     return eps**0.75 if method.indefinite else NULL * eps
 
 
 def symmetric_method(dtype: np.dtype, hermitian: bool) -> Method:
-    """LDL^H for complex Hermitian matrices, LDL^T for complex symmetric and all real ones."""
+    """Return LDL^H for complex Hermitian matrices, LDL^T for complex symmetric and real ones."""
     return LDLH if hermitian and dtype.kind == "c" else LDLT

@@ -1,8 +1,8 @@
-"""1-norms of matrices that are known by their products, estimated from below.
+"""Lower estimates of the 1-norm of a matrix from products with it.
 
 N. J. Higham and F. Tisseur, "A block algorithm for matrix 1-norm estimation, with an application to
-1-norm pseudospectra" (2000), with two vectors, after W. W. Hager, "Condition estimates" (1984). It
-begins with sums of columns that have no order, which bound the norm, too.
+1-norm pseudospectra" (2000), with two vectors, after W. W. Hager, "Condition estimates" (1984). The
+first block holds pseudorandom combinations of columns, which also give a probable upper bound.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ import numpy as np
 from .condition import BOUND, PROBABLE_FRACTION
 from .linear_system import Probes, Vectors
 
-_MAX_TURNS = 3  # at most 5 blocks of products are formed
+_MAX_TURNS = 3  # products with M; with the adjoints between them at most 5 blocks
 
 Product = Callable[[Vectors], Vectors]
 
 
 class Norm(NamedTuple):
-    """A norm, and the signs of the largest column found, times the weights, (n, 1)."""
+    """A norm, and the signs of the largest column times the weights, (n, 1)."""
 
     value: float
     signs: Vectors
 
 
 def one_norm(probes: Probes, product: Product, adjoint: Product, enough: float = 0.0) -> Norm:
-    """1-norm of W M, estimated; NaN where M has entries that are no numbers.
+    """Estimate the 1-norm of W M; NaN if products with M are not finite.
 
     Parameters
     ----------
     probes : Probes
-        With the weights W.
+        The first block and the weights W.
     product, adjoint : callable
-        M X and M^H X for (n, k) blocks X.
+        Return M X and M^H X for (n, k) blocks X.
     enough : float
-        No better estimate is sought of a norm that seems to be less, and a bound of it will do that
-        is less by `numeric.condition.PROBABLE_FRACTION`.
+        An estimate of at most `enough` is not improved after the first product with the adjoint. A
+        probable bound of at most `numeric.condition.PROBABLE_FRACTION` times `enough` is returned.
     """
     X, estimate = probes.first(), Norm(-1.0, None)
     for turn in range(_MAX_TURNS):
         sums, S = probes.signs(product(X))
-        j = int(np.argmax(sums))  # of NaN, if there is one
+        j = int(np.argmax(sums))  # the first NaN, if there is one
         if sums[j] < estimate.value:
             break
         estimate = Norm(float(sums[j]), S[:, j : j + 1])

@@ -1,4 +1,4 @@
-"""The numbers that decide: errors without a unit are relative, "roundings" are multiples of eps."""
+"""Limits of accuracy: errors without a unit are relative, "roundings" are multiples of eps."""
 
 from __future__ import annotations
 
@@ -15,41 +15,42 @@ class Thresholds:
     Attributes
     ----------
     accepted : float
-        Roundings. Componentwise backward error of a refined solution that needs no warning
+        Roundings. Largest componentwise backward error of a refined solution without a warning
         (Arioli, Demmel and Duff 1989); correct solutions of all kinds tried reach 1.
     long_row : int
-        Entries from which a row may err by more: rounding of a sum of m terms of one sign was
-        measured as 0.09 sqrt(m) roundings, and sqrt(m) / 4 is accepted, which is 16 here.
+        Entries in a row above which its limit grows: the error of a sum of m terms of one sign was
+        measured as 0.09 sqrt(m) roundings; the limit is sqrt(m) / 4, which is 16 for 4096 entries.
     normwise, unrefined : float
         Roundings. Normwise and componentwise backward errors up to which a solution by a factor
         in the precision of the matrix is not refined.
     tiny_row : float
-        Roundings for each unknown: rows whose |A||x| + |b| is smaller than so much of
-        |A| |x|_max + |b| are judged by |x|_max too. At most `tiny_row_limit`.
+        Roundings per unknown: for rows whose |A||x| + |b| is smaller than this fraction of
+        |A| |x|_max + |b|, |A| |x|_max is added. At most `tiny_row_limit`.
     warned : float
-        Relative error of a solution from which a warning is due.
+        Relative error of a solution above which a warning is issued.
     margin : float
-        Estimated condition numbers count so many times, unless the solution's own is estimated.
-        Estimates of one factor were at most 4 times too small.
+        Safety factor of the estimated condition number of a factor; a solution's own has none.
+        Estimates for one factor were at most 4 times too small.
     margin_single : float
-        The same in single precision, whose roundings leave no room for more than the factor of 4.
+        The same in single precision, whose eps leaves no room beyond that factor of 4.
     weights : float
         Largest ratio of the weights of a solution, (|A||x| + |b| + |r|/error) / |x|_max, to the
         row sums of |A|; follows from the rowwise error, see `numeric.condition`.
     certificate : float
-        Least part of |A| e that a certificate of a condition number must leave.
+        Smallest M v / (|A| e) of a row in a certificate of a condition number, for its comparison
+        matrix M.
     suspected : float
-        Condition number times eps from which a factor with small pivots is searched for null
-        vectors.
+        Condition number times eps above which null vectors are sought, if pivots are small.
     symmetry : float
-        Roundings of the smaller of two rows' largest entries by which transposed entries may
-        differ in a symmetric matrix. Assembled symmetric matrices differ by 2 at most, the least
-        convection tried by 1e4.
+        Largest difference of transposed entries in a symmetric matrix, in roundings of the smaller
+        of the two rows' largest entries. Assembled symmetric matrices differ by 2 at most, the
+        least convection tried by 1e4.
     single : float
-        Condition number times the roundoff of single precision up to which a factor in single
-        precision estimates it for the matrix in double.
+        Largest condition number, times eps of single precision, that a factor in single precision
+        may estimate for the matrix in double.
     corrections : int
-        Most steps of refinement, as in LAPACK's xSGESV: a factor in single gains few digits each.
+        Refinement steps at most, as in LAPACK's xSGESV: with a factor in single precision each
+        gains few digits.
     """
 
     accepted: float = 16
@@ -74,6 +75,6 @@ THRESHOLDS = Thresholds()
 
 @cache
 def margin_of(dtype: np.dtype) -> float:
-    """By how much an estimated condition number counts more, for vectors of a scalar type."""
+    """Return the safety factor of estimated condition numbers, for vectors of a scalar type."""
     single = np.finfo(dtype).dtype.itemsize == 4
     return THRESHOLDS.margin_single if single else THRESHOLDS.margin

@@ -1,4 +1,4 @@
-"""Fill-reducing orderings: minimum degree, nested dissection, bands, and the choice among them.
+"""Fill-reducing orderings: minimum degree, nested dissection, bands, and a choice among them.
 
 >>> from frontal.problems import poisson2d
 >>> ordering = order(adjacency(poisson2d(30)))
@@ -31,22 +31,22 @@ METHODS = ("auto", "amd", "dissection", "layers", "metis", "nesdis", "rcm", "nat
 
 @dataclass(frozen=True, eq=False)
 class Ordering:
-    """An order of elimination and what it costs.
+    """An elimination order and its cost.
 
     Attributes
     ----------
     perm : (n,) int32 array
         ``perm[k]`` is the node eliminated k-th.
     method : str
-        The method that gave it, one of `METHODS` but never ``"auto"``.
+        The method that computed the order: one of `METHODS` except ``"auto"``.
     cost : Cost
         Entries of the Cholesky factor, flops, height of the elimination tree.
     seconds : float
         Time spent on ordering.
     tried : dict of str to Cost
-        All orders that were counted.
+        Cost of each order that was tried.
     tree : EliminationTree or None
-        The tree that gave the cost; an `Analysis`, which is made of it, does not keep it.
+        The tree that `cost` was computed from. An `Analysis` does not store it.
     """
 
     perm: np.ndarray = field(repr=False)
@@ -69,7 +69,7 @@ def order(
     room: float = np.inf,
     threads: int | None = None,
 ) -> Ordering:
-    """Find an order of elimination with little fill and little work.
+    """Return an elimination order with little fill and few flops.
 
     Parameters
     ----------
@@ -77,38 +77,38 @@ def order(
         The pattern of A + Aᵀ, or A.
     method : str
         ``"amd"``, approximate minimum degree; ``"dissection"``, nested dissection on threads;
-        ``"layers"``, the same by layers of breadth first searches into large parts, which takes
-        less time and suits grids;
+        ``"layers"``, nested dissection into large parts by layers of breadth-first searches, which
+        takes less time and suits grids;
         ``"metis"``, nested dissection by METIS; ``"nesdis"``, METIS's separators with constrained
-        minimum degree between them, or METIS's own order where that is better; ``"rcm"``, reverse
+        minimum degree between them, or METIS's own order if it is better; ``"rcm"``, reverse
         Cuthill-McKee; ``"natural"``; ``"given"``, the order `perm`; ``"auto"``: minimum degree, and
-        what else should pay by a model of ordering and factorization times.
+        the methods that should pay by a model of ordering and factorization times.
     perm : (n,) int array, optional
         The order to use; ``perm[k]`` is eliminated k-th.
     reuse : float
-        Number of factorizations to come: more of them justify a slower, better ordering.
+        Expected number of factorizations: more of them justify a slower, better ordering.
     time_limit : float, optional
-        Seconds after which a dissection is ended. ``"auto"`` then goes on without it.
+        Seconds after which a dissection is stopped. ``"auto"`` then continues without it.
     rate, bandwidth : float
-        Flops a second of a factorization and bytes of factor a second, on the machine that will
-        compute it.
+        Flops per second of a factorization and bytes of factor per second, on the machine that
+        will compute it.
     room : float
-        Bytes of factor, 16 an entry, from which on ``"auto"`` dissects whatever it takes.
+        Bytes of factor, 16 per entry, above which ``"auto"`` dissects at any cost in time.
     threads : int, optional
-        How many threads dissect; default `frontal.machine.resources.thread_count`. The order is
-        the same for any number.
+        Number of threads that dissect; default `frontal.machine.resources.thread_count`. The order
+        does not depend on it.
 
     Returns
     -------
     Ordering
-        The order, its cost, and the costs of all that was tried.
+        The order, its cost, and the costs of all orders that were tried.
 
     Raises
     ------
     ValueError
-        If the method is unknown, or `perm` is missing, unwanted or no permutation.
+        If the method is unknown, or `perm` is missing, superfluous or no permutation.
     MetisNotFoundError
-        If METIS is asked for by name and pymetis is not installed (an ImportError).
+        If `method` needs METIS and pymetis is not installed (an ImportError).
     OrderingTimeout
         If ``"dissection"``, ``"layers"``, ``"metis"`` or ``"nesdis"`` takes longer than the limit.
 
@@ -162,7 +162,7 @@ def order(
 
 
 def _permutation(perm: ArrayLike | None, n: int) -> np.ndarray:
-    """Check a given order and return it as (n,) int32 array."""
+    """Return a user's order as (n,) int32 array; raise ValueError if it is no permutation."""
     perm = np.asarray(perm)
     if perm.shape != (n,) or (n and perm.dtype.kind not in "iu"):
         raise ValueError(

@@ -1,8 +1,8 @@
-"""The process in which METIS runs: graphs come in on stdin, elimination orders go out on stdout.
+"""The process that runs METIS: it reads graphs from stdin and writes elimination orders to stdout.
 
-Started by `metis.py` as a script with its ``sys.path`` as arguments; it imports nothing of this
-package and no NumPy, so that it is ready soon. All numbers are int64. A request: how many nodes
-and neighbours, METIS's imbalance or -1; where the neighbours of each node start, the neighbours,
+`metis.py` starts it as a script with its ``sys.path`` as arguments. It imports nothing of this
+package and no NumPy, so that it starts fast. All numbers are int64. A request: the numbers of nodes
+and neighbours, METIS's imbalance or -1; the start of each node's neighbours, the neighbours,
 the weights of the nodes. A reply: status and size in bytes; the order, or a message as text.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 
 def read(stream: BinaryIO, count: int) -> array:
-    """Read `count` integers, or end the process where the parent has closed the stream."""
+    """Read `count` integers; exit the process if the parent has closed the stream."""
     values = array("q", bytes(8 * count))
     remaining = memoryview(values).cast("B")
     while remaining:
@@ -28,10 +28,10 @@ def read(stream: BinaryIO, count: int) -> array:
 
 
 def die_with_parent(watch: bool) -> None:
-    """Let the kernel end this process when the other end of stdin closes, even inside METIS.
+    """Let the kernel kill this process when the other end of stdin closes, even inside METIS.
 
-    METIS checks for nothing while it runs. A pipe can raise SIGIO as it closes, or as data comes,
-    which it does not between request and reply.
+    METIS polls nothing while it runs. A pipe can raise SIGIO when it closes and when data arrives;
+    no data arrives between a request and its reply.
     """
     if not hasattr(os, "O_ASYNC"):
         return
@@ -55,13 +55,13 @@ def order(indptr: array, indices: array, weights: array, imbalance: int) -> arra
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to act on
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     if hasattr(signal, "SIGIO"):
         signal.signal(signal.SIGIO, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])
     requests = os.fdopen(os.dup(0), "rb", buffering=0)
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what METIS prints must not mix with replies
+    os.dup2(2, 1)  # output of METIS must not mix with replies
     while True:
         n, neighbours, imbalance = read(requests, 3)
         indptr, indices, weights = (read(requests, size) for size in (n + 1, neighbours, n))
@@ -70,7 +70,7 @@ def main() -> None:
             status, reply = 0, order(indptr, indices, weights, imbalance).tobytes()
         except BaseException as error:
             status, reply = 1, f"{type(error).__name__}: {error}".encode()
-        del indptr, indices, weights  # METIS may need much memory, its worker should not keep it
+        del indptr, indices, weights  # an idle worker should not hold much memory
         die_with_parent(False)
         replies.write(array("q", [status, len(reply)]).tobytes() + reply)
         replies.flush()

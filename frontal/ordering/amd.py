@@ -1,9 +1,10 @@
 """Approximate minimum degree ordering, with or without order constraints.
 
-At each step the variable of least approximate external degree becomes the pivot. The graph of what
-is left is never formed, but kept as a quotient graph: an eliminated pivot is an *element*, which
-stands for the clique of the variables in its list; a *variable* has a list of elements and a list
-of variables. All lists live in one workspace: an element takes no more than what it replaces.
+At each step the variable of least approximate external degree becomes the pivot. The elimination
+graph is never formed but represented by a quotient graph: an eliminated pivot is an *element*,
+which represents the clique of the variables in its list; a *variable* has a list of elements and a
+list of variables. One workspace holds all lists: an element needs no more than the lists it
+replaces.
 
 P. R. Amestoy, T. A. Davis and I. S. Duff, SIAM J. Matrix Anal. Appl. 17 (1996), and Algorithm 837,
 ACM TOMS 30 (2004). Hash test: C. Ashcraft, SIAM J. Sci. Comput. 16 (1995). Constraints: Y. Chen,
@@ -33,9 +34,10 @@ from .quotient import (
 
 @inlined
 def _form_element(node, work, head, pivot, free, group):
-    """Make the pivot an element, of all variables next to it: (first, last, weight of its list).
+    """Turn the pivot into an element of its adjacent variables; return (first, last, weight).
 
-    Its variables get negative weights and leave the degree lists.
+    The variables of its list, ``work[first:last]``, get negative weights and leave the degree
+    lists. The weight is that of the list.
     """
     start = node[pivot].start
     elements = node[pivot].elements
@@ -66,7 +68,7 @@ def _form_element(node, work, head, pivot, free, group):
 
 @inlined
 def _measure_overlaps(node, work, first, last, stamp):
-    """Set mark - stamp of each element around the list to its weight outside of the list."""
+    """Set mark - stamp of each element adjacent to the list to its weight outside the list."""
     for p in range(first, last):
         i = work[p]
         for q in range(node[i].start, node[i].start + node[i].elements):
@@ -78,12 +80,12 @@ def _measure_overlaps(node, work, first, last, stamp):
 
 @inlined
 def _prune(node, work, i, pivot, stamp, aggressive):
-    """Drop from the lists of i what the pivot's element covers: (degree outside it, hash)."""
+    """Remove from the lists of i what the pivot covers; return (degree outside the pivot, hash)."""
     start = target = node[i].start
     degree = key = 0
     for p in range(start, start + node[i].elements):
         e = work[p]
-        if aggressive and node[e].mark == stamp and node[e].length > 0:  # nothing of e is outside
+        if aggressive and node[e].mark == stamp and node[e].length > 0:  # the pivot covers e
             node[e].length = 0
             node[e].parent = pivot
         if node[e].length > 0:
@@ -99,7 +101,7 @@ def _prune(node, work, i, pivot, stamp, aggressive):
             key += j
             work[target] = j
             target += 1
-    # The new element goes first; the first of each list makes room by moving to its end.
+    # The new element goes first; the first entry of each list moves to the list's end.
     work[target] = work[middle]
     work[middle] = work[start]
     work[start] = pivot
@@ -110,13 +112,13 @@ def _prune(node, work, i, pivot, stamp, aggressive):
 
 @inlined
 def _update_variables(node, work, bucket, pivot, first, last, stamp, aggressive):
-    """Prune and hash the variables of the list; returns the weight of those eliminated too."""
+    """Prune and hash the variables of the list; return the weight eliminated with the pivot."""
     mass = 0
     for p in range(first, last):
         i = work[p]
         degree, key = _prune(node, work, i, pivot, stamp, aggressive)
         if degree == 0 and node[i].group == node[pivot].group:
-            mass -= node[i].weight  # mass elimination: i has nothing outside of the list
+            mass -= node[i].weight  # mass elimination: i has no neighbour outside the list
             node[i].weight = node[i].length = 0
             node[i].parent = pivot
         else:
@@ -130,7 +132,7 @@ def _update_variables(node, work, bucket, pivot, first, last, stamp, aggressive)
 
 @inlined
 def _merge_into(node, work, i, stamp):
-    """Merge into variable i those after it in its bucket that have the same lists and class."""
+    """Merge into variable i the later variables of its bucket with the same lists and class."""
     length = node[i].length
     for p in range(node[i].start + 1, node[i].start + length):  # the pivot is first in all lists
         node[work[p]].mark = stamp
@@ -153,7 +155,7 @@ def _merge_into(node, work, i, stamp):
 
 @inlined
 def _merge_indistinguishable(node, work, bucket, first, last, stamp):
-    """Merge the variables of the list that have the same neighbours; returns a fresh stamp."""
+    """Merge the indistinguishable variables of the list; return a fresh stamp."""
     for p in range(first, last):
         i = work[p]
         if node[i].weight < 0:
@@ -169,13 +171,13 @@ def _merge_indistinguishable(node, work, bucket, first, last, stamp):
 
 @inlined
 def _restore_variables(node, work, head, first, last, weight, remaining, group):
-    """Give the variables of the list weights and degrees again: (end of list, least degree)."""
+    """Restore weights and degrees of the list's variables; return (end of list, least degree)."""
     min_degree, end = head.size, first
     for p in range(first, last):
         i = work[p]
         if node[i].weight < 0:
             node[i].weight = -node[i].weight
-            # Of old degree, outside and all that is left: the least, each an upper bound.
+            # The least of three upper bounds: old degree, weight around i, remaining weight.
             node[i].degree = min(node[i].degree + weight, remaining) - node[i].weight
             if node[i].group == group:
                 insert(node, head, i)
@@ -201,16 +203,15 @@ def eliminate(
     aggressive,
     spared,
 ):
-    """Eliminate nodes that are not dense, class by class: fills the records `node`.
+    """Eliminate the nodes that are not dense, class by class; fill the records `node`.
 
-    What weighs as much as `spared` is left.
-
-    The parent of an element becomes the element that absorbed it; that of a variable (weight 0),
-    the variable it was merged into or the pivot it was eliminated with.
+    Elimination stops at a remaining weight of `spared`. The parent of an element becomes the
+    element that absorbed it. The parent of a variable (weight 0) becomes the variable that it was
+    merged into or the pivot that it was eliminated with.
     """
     free, remaining = quotient_graph(indptr, indices, node, work, weights, reach, dense)
     stamp = np.int64(1)
-    largest = min_degree = waiting = np.int64(0)  # waiting: weight of what is left of the class
+    largest = min_degree = waiting = np.int64(0)  # waiting: remaining weight of the class
     group = -1
     while remaining > spared:
         while waiting == 0:
@@ -222,7 +223,7 @@ def eliminate(
         pivot = head[min_degree]
         remove(node, head, pivot)
         pivots = node[pivot].weight
-        node[pivot].weight = 0  # not to enter its own list
+        node[pivot].weight = 0  # keeps the pivot out of its own list
         remaining -= pivots
         if free + remaining > work.size:
             free = collect_garbage(node, work, free)
@@ -251,24 +252,25 @@ def amd(
     dense: float = 10.0,
     aggressive: bool = True,
 ) -> np.ndarray:
-    """Fill-reducing order of a symmetric pattern by approximate minimum degree.
+    """Return a fill-reducing order of a symmetric pattern by approximate minimum degree.
 
-    Amestoy, Davis and Duff (1996, 2004); with `constraint`, the CAMD of Chen et al. (2008). Nearly
-    linear time in practice, O(n nnz) at worst; 5 bytes of memory for each entry, 100 for each node.
+    Amestoy, Davis and Duff (1996, 2004); with `constraint`, the CAMD of Chen et al. (2008). The
+    time is nearly linear in practice, O(n nnz) at worst; memory is 5 bytes per entry and 100 per
+    node.
 
     Parameters
     ----------
     indptr, indices : (n + 1,) int64 array, (nnz,) int32 array
         Neighbours of each node. The pattern must be symmetric; a diagonal is ignored.
     weights : (n,) int array, optional
-        How many nodes with the same neighbours each stands for.
+        Number of indistinguishable nodes that each node represents.
     constraint : (n,) int array, optional
-        Class of each node: all nodes of a class come before those of any larger class.
+        Class of each node: all nodes of a class precede the nodes of any larger class.
     dense : float
-        Nodes with more than ``max(16, dense * sqrt(n))`` neighbours, both by weight, end their
-        class; < 0: none does.
+        Nodes with more than ``max(16, dense * sqrt(n))`` neighbours, both by weight, are dense and
+        come last in their class; < 0: no node is dense.
     aggressive : bool
-        Let a new element absorb all elements that it covers, not only those next to the pivot.
+        Let a new element absorb all elements that it covers, not only those adjacent to the pivot.
 
     Returns
     -------
@@ -278,11 +280,11 @@ def amd(
     Raises
     ------
     ValueError
-        If `indices` are no nodes or `constraint` is not one class for each node.
+        If `indices` are no nodes or `constraint` does not hold one class for each node.
 
     Examples
     --------
-    The centre of a star waits until it gives no fill:
+    The centre of a star is eliminated once it causes no fill:
 
     >>> import numpy as np
     >>> indptr = np.array([0, 3, 4, 5, 6])
@@ -298,16 +300,16 @@ def amd(
 def amd_tree(
     indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dense: float
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
-    """As `amd`, with what elimination has shown of the factor.
+    """Return the order of `amd`, and the elimination tree with column counts.
 
     Returns
     -------
     perm : (n,) int32 array
         ``perm[k]`` is the node eliminated k-th, in a postorder of the assembly tree.
     tree : (parent, counts) or None
-        Of each of the columns that the nodes stand for, as in `EliminationTree`; None where there
-        are dense nodes, which have not been eliminated. An element that another one covers is its
-        child, though not always in the elimination tree: it may have a later parent there.
+        For each column that the nodes represent, as in `EliminationTree`; None if there are dense
+        nodes, which are not eliminated. An element is a child of the element that covers it; in the
+        elimination tree its parent may be a later column.
     """
     node, members, first = eliminated(indptr, indices, weights, None, dense, True)
     perm, *elements = assembly_order(node, members, first)
@@ -317,12 +319,12 @@ def amd_tree(
 
 
 def classes_of(constraint: np.ndarray, n: int) -> np.ndarray:
-    """Constraint classes numbered from 0 on."""
+    """Return the constraint classes, renumbered 0, 1, 2, ... without gaps."""
     group = np.asarray(constraint)
     if group.shape != (n,):
         raise ValueError(f"constraint must hold a class for each of the {n} nodes")
     valid = n > 0 and group.dtype.kind in "iu" and group.min() >= 0 and group.max() < n
-    if valid and np.bincount(group).all():  # they are already
+    if valid and np.bincount(group).all():  # no gaps
         return group
     return np.unique(group, return_inverse=True)[1]
 
@@ -336,7 +338,7 @@ def eliminated(
     aggressive: bool,
     spared: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The records of nodes after elimination, the nodes class by class, and where classes begin."""
+    """Return the node records after elimination, the nodes class by class, and the class starts."""
     indptr = np.ascontiguousarray(indptr, np.int64)
     indices = np.ascontiguousarray(indices, np.int32)
     n = indptr.size - 1
@@ -346,7 +348,7 @@ def eliminated(
     members, first_member = np.arange(n, dtype=np.int32), np.array([0, n])
     if group is not None:
         node["group"] = group
-        is_narrow = group.max(initial=0) < 1 << 16  # NumPy sorts short numbers by their digits
+        is_narrow = group.max(initial=0) < 1 << 16  # NumPy sorts 16-bit integers by radix sort
         digits = group.astype(np.uint16) if is_narrow else group
         members = np.argsort(digits, kind="stable").astype(np.int32)
         first_member = np.append(0, np.cumsum(np.bincount(group)))
@@ -358,7 +360,7 @@ def eliminated(
     head = np.full(total + 1, NONE, np.int32)  # by degree
     bucket = np.full(2 ** min(16, n.bit_length()), NONE, np.int32)  # by hash
     limit = total if dense < 0 else int(max(16.0, dense * math.sqrt(total)))
-    # Unsigned: an index that cannot be negative costs no test, a fifth of the time of it all.
+    # Unsigned: indices that cannot be negative need no wraparound test, a fifth of the total time.
     work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
     args = indptr, indices, node, work, weights, reach, head, bucket, members, first_member
     eliminate(*args, limit, bool(aggressive), spared)

@@ -1,4 +1,4 @@
-"""The order and the factor that minimum degree leaves behind in its records."""
+"""The order and the tree of the factor, from the node records of minimum degree."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from .quotient import NONE
 
 @inner
 def _gather(node, parent, weight, degree, size):
-    """What eliminated each node, or the parent of an element in its class; nodes of elements.
+    """Set `parent`, `weight`, `degree` and `size` of each node from the records.
 
-    `size` is 0 of nodes that are eliminated with others, and 1 of dense ones.
+    `parent` is the element that eliminated a node or, for an element, its parent in the same class.
+    `size` is the number of nodes of an element, 1 for a dense node, and 0 for a node that was
+    eliminated with another one.
     """
     for i in range(node.size):
         parent[i], weight[i], degree[i] = node[i].parent, node[i].weight, node[i].degree
@@ -24,7 +26,7 @@ def _gather(node, parent, weight, degree, size):
         while size[e] == 0:
             e = parent[e]
         size[e] += e != i
-        while i != e:  # the walks of others get shorter
+        while i != e:  # path compression
             above = parent[i]
             parent[i] = e
             i = above
@@ -32,7 +34,7 @@ def _gather(node, parent, weight, degree, size):
 
 @inner
 def _walk(root, parent, size, child, sibling, start, done, pivots, count):
-    """Name the elements of a tree in postorder, from `count` on, and where their nodes come."""
+    """Append the elements of a tree to `pivots` in postorder; set `start` of their nodes."""
     e = root
     while True:
         while child[e] != NONE:
@@ -50,20 +52,21 @@ def _walk(root, parent, size, child, sibling, start, done, pivots, count):
 
 @jit
 def assembly_order(node, members, first_member):
-    """Postorder of the assembly tree, class by class, dense nodes at the end of their class.
+    """Return a postorder of the assembly tree, class by class, dense nodes last in their class.
 
-    After the children of an element comes its pivot, then the nodes eliminated with it: they are
-    next to all that the pivot is next to, and columns of one structure. Where there are dense
-    nodes, which are no part of it, the pivot comes last: others may be next to fewer of these.
+    The pivot of an element follows the children of the element, then come the nodes eliminated with
+    it: they are adjacent to all neighbours of the pivot, and their columns have one structure. If
+    there are dense nodes, which were left out of the graph, the pivot comes last instead, because
+    the nodes eliminated with it may be adjacent to fewer dense nodes.
 
     Returns
     -------
     order : (n,) int32 array
         The node that is eliminated k-th.
     pivots : int32 array
-        Elements and dense nodes, in this order.
+        Elements and dense nodes, in postorder.
     parent, weight, degree : (n,) int32 arrays
-        Of elements: the parent in the same class, columns, and update rows of their front.
+        For elements: the parent in the same class, columns, and update rows of their front.
     """
     n = node.size
     parent, weight, degree = np.empty((3, n), np.int32)
@@ -98,7 +101,7 @@ def assembly_order(node, members, first_member):
 
 @jit
 def column_tree(pivots, above, weight, degree):
-    """Parent and count of each column, of all the nodes that elements eliminate.
+    """Return parent and count of each column that elements eliminate.
 
     Parameters
     ----------

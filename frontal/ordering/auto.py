@@ -1,4 +1,4 @@
-"""The choice of an ordering: minimum degree always, what is dearer where it should pay."""
+"""The choice of an ordering: minimum degree, and costlier methods if they should pay."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from .candidates import Candidates
 from .components import Components
 from .model import dissected, dissection_seconds, metis_seconds
 
-FLOOR = 1e8  # flops of minimum degree below which nothing else is worth a look
-MIN_DISSECTION_NODES = 2000  # nodes from which dissection may win
-BESIDE_THREADS = 4  # from which on a dissection begins beside minimum degree
-BESIDE_NODES = 20_000  # that take minimum degree 20 milliseconds
-LAYERS_PLANE = 60_000  # nodes of plane grids, that take minimum degree 20 milliseconds
-LAYERS_START = 0.005  # seconds that threads take to begin with layers
-LAYERS_TIME = 1.5  # times that of minimum degree, on one thread
-LAYERS_CHAIN = 0.4  # of that of minimum degree at least, on any number of threads
-LAYERS_GAIN = 0.01  # of the seconds of an order of a grid by layers, by another dissection
-PLANE = 5  # neighbours of a node, in the mean, of plane meshes, which minimum degree is good for
-SEEDS = 4  # dissections, the best of which has about 0.88 times the flops of one
-SEED_GAIN = 0.06  # of the flops, by one more
-METIS_GAIN = 0.08  # of the flops, on meshes
-TREE_NODE = 1.8e-7  # and of the tree of another order, which minimum degree tells
-SLOWED = 0.5  # of a dissection's time, by which minimum degree beside it may be slowed down
-MESH = 3.0  # times n^(2/3): mean height of the columns of meshes at most, seen by an entry
+FLOOR = 1e8  # flops of minimum degree below which no other method is tried
+MIN_DISSECTION_NODES = 2000  # nodes of the smallest graph on which dissection may win
+BESIDE_THREADS = 4  # least threads for a dissection beside minimum degree
+BESIDE_NODES = 20_000  # least nodes for a dissection beside or before minimum degree (20 ms)
+LAYERS_PLANE = 60_000  # least nodes of a plane grid for layers; minimum degree takes 20 ms for it
+LAYERS_START = 0.005  # seconds that threads take to start a dissection by layers
+LAYERS_TIME = 1.5  # time of layers on one thread, relative to minimum degree
+LAYERS_CHAIN = 0.4  # least time of layers on any number of threads, relative to minimum degree
+LAYERS_GAIN = 0.01  # share of a grid's seconds that `NestedDissection` saves against layers
+PLANE = 5  # most neighbours per node, on average, of plane meshes, which suit minimum degree
+SEEDS = 4  # most dissections; the best of 4 has about 0.88 times the flops of one
+SEED_GAIN = 0.06  # share of the flops that one more dissection saves
+METIS_GAIN = 0.08  # share of the flops that METIS saves on meshes
+TREE_NODE = 1.8e-7  # seconds per node for the tree of an order; minimum degree needs none
+SLOWED = 0.5  # share of a dissection's time by which it may delay minimum degree beside it
+MESH = 3.0  # largest mean column height of meshes, weighted by entries, over n^(2/3)
 MIN_HUB_TREE_HEIGHT = (
-    5.0  # times sqrt(n): mean height of columns from which on hubs may leave separators
+    5.0  # least mean column height over sqrt(n) of graphs with hubs that may have separators
 )
-HARD = 2.0  # times the flops that were hoped for: an expander, or hubs
-HARD_GAIN = 0.35  # of the flops, by METIS on these
-CONSTRAINED_GAIN = 0.02  # of the flops, by constrained minimum degree
-CONSTRAINED_SHARE = 0.3  # of METIS's time, for that and counting
+HARD = 2.0  # flops over expected flops above which a graph is an expander or has hubs
+HARD_GAIN = 0.35  # share of the flops that METIS saves on such graphs
+CONSTRAINED_GAIN = 0.02  # share of the flops that constrained minimum degree saves
+CONSTRAINED_SHARE = 0.3  # its time with column counts, relative to METIS
 
 log = logging.getLogger("frontal")
 
 
 def choose(candidates: Candidates, time_limit: float | None, threads: int | None) -> None:
-    """Fill `candidates` with minimum degree and, as far as they should pay, dissections.
+    """Add minimum degree to `candidates`, and the dissections that should pay.
 
-    A dissection that is sooner done on many threads comes first, and often alone. One that fails or
-    is not done in time is given up: minimum degree is there.
+    A dissection that is faster on many threads runs first, and often alone. If a dissection fails
+    or exceeds its time limit, the choice falls back to minimum degree.
     """
     if candidates.graph.n < MIN_DISSECTION_NODES:
         candidates.add_amd()
@@ -72,7 +72,7 @@ def choose(candidates: Candidates, time_limit: float | None, threads: int | None
 
 
 def _by_layers(candidates: Candidates, threads: int, time_limit: float | None) -> bool:
-    """Add a dissection by layers to a grid where that is soon done, or makes up for its time."""
+    """Add a dissection by layers if it should pay; return whether it was added."""
     if not _should_pay_by_layers(candidates, threads):
         return False
     try:
@@ -83,10 +83,11 @@ def _by_layers(candidates: Candidates, threads: int, time_limit: float | None) -
 
 
 def _should_pay_by_layers(candidates: Candidates, threads: int) -> bool:
-    """Whether a grid is best dissected by layers of breadth first searches.
+    """Return whether the graph is a grid that is best dissected by layers.
 
-    They are as good separators there as any, and take less time. Those of other meshes are ragged,
-    and make twice the flops: a dissection on many threads is done as soon.
+    Layers of breadth-first searches are as good separators of grids as any, and cost less time.
+    Layers of other meshes are ragged and make twice the flops; there a multilevel dissection on
+    many threads takes no longer.
     """
     if not candidates.is_grid:
         return False
@@ -98,7 +99,7 @@ def _should_pay_by_layers(candidates: Candidates, threads: int) -> bool:
 
 
 class _Dissections:
-    """Dissections of a graph; with cores to spare the first one begins beside minimum degree."""
+    """Dissections of a graph; the first runs beside minimum degree if there are enough cores."""
 
     def __init__(self, candidates: Candidates, components: Components, threads: int) -> None:
         self.candidates, self.components, self.threads = candidates, components, threads
@@ -108,10 +109,10 @@ class _Dissections:
         self._beside = threads >= BESIDE_THREADS
 
     def come_first(self) -> bool:
-        """Whether the first one is likely to win against minimum degree on a mesh.
+        """Return whether the first dissection of a mesh is likely to beat minimum degree.
 
-        If it is not, but may pay all the same, it begins beside where there are cores to spare;
-        where there are not, the graph has to grow like a solid mesh.
+        With fewer than `BESIDE_THREADS` threads only a solid mesh qualifies. With as many or more,
+        a dissection that may still pay is started beside minimum degree, and False is returned.
         """
         candidates, price = self.candidates, self._connected_price
         if candidates.graph.n < BESIDE_NODES or not (self._dense and candidates.is_mesh):
@@ -128,10 +129,10 @@ class _Dissections:
         return False
 
     def find_separators(self) -> bool:
-        """Whether there may be some: in a mesh, and where minimum degree is bad all the same.
+        """Return whether the graph may have separators: it is a mesh, or minimum degree is bad.
 
-        In circuits it is better than any dissection. Where few nodes are hubs of a graph that has
-        separators, such as an optimization problem, it makes as much fill as in a solid.
+        For circuits minimum degree is better than any dissection. For a graph with separators and a
+        few hubs, such as an optimization problem, it causes as much fill as for a solid mesh.
         """
         if self.candidates.is_mesh:
             return True
@@ -139,7 +140,7 @@ class _Dissections:
         return cost.flops > MIN_HUB_TREE_HEIGHT * cost.nnz * n**0.5
 
     def suffice(self) -> bool:
-        """Whether minimum degree is not worth its time any more: separators are those of a mesh."""
+        """Return whether minimum degree can be skipped: the separators are as small as a mesh's."""
         if not self.candidates.tried:
             return False
         cost, n = self.candidates.cost, self.candidates.graph.n
@@ -147,7 +148,7 @@ class _Dissections:
         return meshlike or self.candidates.seconds <= self.candidates.amd_seconds
 
     def should_pay(self) -> bool:
-        """Whether the first one is worth the time that it still takes."""
+        """Return whether the first dissection is worth its remaining time."""
         candidates = self.candidates
         if not candidates.tried:
             return True
@@ -161,26 +162,26 @@ class _Dissections:
             )
         if self.run is not None:
             return saving > self.price - (time.monotonic() - self.since)
-        # the first test spares most meshes a search for components and equal nodes
+        # the first test saves most meshes the search for components and equal nodes
         return saving > self._connected_price and saving > self.price
 
     @cached_property
     def _connected_price(self) -> float:
-        """Seconds that one takes, if there is one component and no further equal nodes."""
+        """Seconds of a dissection of a connected graph without further equal nodes."""
         return dissection_seconds(self.candidates.compressed, self.threads)
 
     @cached_property
     def price(self) -> float:
-        """Seconds that one takes."""
+        """Seconds of a dissection."""
         return dissection_seconds(self.components, self.threads)
 
     def add(self, deadline: float) -> float:
-        """Add as many as should pay; the flops of the first over those that were hoped for."""
+        """Add the dissections that should pay; return flops over expected flops of the first."""
         candidates = self.candidates
         by_degree = candidates.tried.get("amd", candidates.likely)
         hoped = dissected(by_degree, candidates.graph.n).flops
         if "amd" not in candidates.tried and self._beside:
-            hoped = np.inf  # METIS has one thread
+            hoped = np.inf  # METIS runs on one thread only
         for seed in range(1, SEEDS + 1):
             run, self.run = self.run, None
             with run or dissection.NestedDissection(self.components, seed, self.threads) as running:
@@ -201,7 +202,7 @@ class _Dissections:
 def _try_metis(
     candidates: Candidates, components: Components, gain: float, deadline: float
 ) -> None:
-    """Add METIS's order, and a better one inside its separators, if a `gain` of flops pays."""
+    """Add METIS's order if a `gain` of flops pays, and constrained minimum degree if that pays."""
     price = metis_seconds(components)
     if gain * candidates.seconds < price:
         return

@@ -1,4 +1,4 @@
-"""Orders that were tried, and the best of them by the model."""
+"""The orders that were tried, and the best one by the model."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .nested_dissection import constrained_amd
 from .shape import dimension, regularity
 
 MIN_MEAN_DEGREE_TO_COMPRESS = (
-    8  # neighbours of a node, in the mean, from which on some may have the same
+    8  # neighbours per node, on average, from which many nodes may be indistinguishable
 )
-SOLID_DIMENSIONS = 2.2, 3.6  # of graphs that grow like solid meshes, around each of some nodes
-PLANE_DIMENSIONS = 1.6, 2.4  # and like plane ones
-HIGHEST_DIMENSION = 5.0  # of what has separators that a dissection finds
-REGULAR = 0.6  # of the nodes of a grid have the same number of neighbours
-AMD_NEIGHBOUR = 1.4e-7  # seconds of minimum degree for a neighbour of a node in a solid mesh
-SOLID = 10.0  # times n^(4/3) and n^2: entries and flops of solid meshes by minimum degree
+SOLID_DIMENSIONS = 2.2, 3.6  # bounds of the dimension of solid meshes, around three sample nodes
+PLANE_DIMENSIONS = 1.6, 2.4  # bounds of the dimension of plane meshes
+HIGHEST_DIMENSION = 5.0  # of graphs that have separators which a dissection finds
+REGULAR = 0.6  # least share of the nodes of a grid that have the most frequent degree
+AMD_NEIGHBOUR = 1.4e-7  # seconds of minimum degree per entry of the pattern of a solid mesh
+SOLID = 10.0  # entries over n^(4/3), and flops over n^2, of solid meshes by minimum degree
 
 log = logging.getLogger("frontal")
 
 
 class Candidates:
-    """Orders tried, and the one that makes the factorizations cheapest by the model."""
+    """The orders tried, and the one with the cheapest factorizations by the model."""
 
     cost: Cost
     tree: EliminationTree
@@ -46,7 +46,7 @@ class Candidates:
 
     @cached_property
     def compressed(self) -> Graph:
-        """The graph, with equal nodes merged if there are many."""
+        """The graph, with indistinguishable nodes merged if there are many."""
         return self.graph if self.merged is None else self.merged.graph
 
     def _grows_like(self, dimensions: tuple[float, float]) -> bool:
@@ -65,41 +65,42 @@ class Candidates:
 
     @cached_property
     def is_plane(self) -> bool:
-        """Whether it grows like a plane mesh."""
+        """Whether the graph grows like a plane mesh."""
         return self._grows_like(PLANE_DIMENSIONS)
 
     @cached_property
     def is_mesh(self) -> bool:
-        """Whether it does not grow like a circuit or a graph with hubs, as far as can be told."""
+        """Whether no sampled node has the growth of a circuit or of a graph with hubs."""
         return not any(found > HIGHEST_DIMENSION for found in self._dimensions)
 
     @cached_property
     def is_grid(self) -> bool:
-        """Whether few numbers of neighbours occur nearly everywhere in a mesh.
+        """Whether most nodes have the one or two most frequent numbers of neighbours.
 
-        With quadratic elements two do in a solid; in the plane, they may in any triangulation.
+        Two numbers count in a solid mesh, for quadratic elements. In the plane only one counts,
+        since two are frequent in any triangulation.
         """
         return regularity(self.compressed, 2 if self.is_solid else 1) >= REGULAR
 
     @cached_property
     def likely(self) -> Cost:
-        """Cost of minimum degree, if the graph is a solid mesh."""
+        """Expected cost of minimum degree for a solid mesh."""
         n = self.graph.n
         return Cost(int(SOLID * n ** (4 / 3)), SOLID * n**2.0, 0)
 
     @cached_property
     def hoped(self) -> Cost:
-        """Cost of a dissection then."""
+        """Expected cost of a dissection of a solid mesh."""
         return dissected(self.likely, self.graph.n)
 
     @property
     def saving(self) -> float:
-        """Seconds of all factorizations that it saves."""
+        """Seconds of all factorizations that a dissection of a solid mesh saves."""
         return self.model.seconds(self.likely) - self.model.seconds(self.hoped)
 
     @property
     def amd_seconds(self) -> float:
-        """Seconds that minimum degree takes for a solid graph."""
+        """Expected seconds of minimum degree for a solid mesh."""
         return AMD_NEIGHBOUR * self.compressed.nnz
 
     def add(
@@ -109,7 +110,7 @@ class Candidates:
         label: str = "",
         tree: EliminationTree | None = None,
     ) -> None:
-        """Count an order, if its tree is not known; keep it if it is the best so far."""
+        """Count the cost of an order, from its `tree` if passed; keep the best order so far."""
         tree = tree or self._tree(perm)
         cost = self.tried[label or method] = tree.cost()
         seconds = self.model.seconds(cost)
@@ -119,7 +120,7 @@ class Candidates:
             self.cost, self.tree = cost, tree
 
     def add_amd(self) -> None:
-        """Minimum degree, its dense rows by the rule of all methods here."""
+        """Add minimum degree, with dense rows by `dense_limit` as in all methods."""
         graph, merged = self.graph, self.merged
         dense = dense_limit(graph) / max(graph.n, 1) ** 0.5
         if merged is None:
@@ -132,7 +133,7 @@ class Candidates:
         self.add("amd", perm, tree=known)
 
     def add_layers(self, threads: int, timeout: float | None) -> bool:
-        """A dissection by layers, if there are separators; whether there are."""
+        """Add a dissection by layers; return whether the graph has separators."""
         merged = self.merged
         args = (self.graph, None) if merged is None else (merged.graph, merged.weights)
         with dissection.Layers(*args, threads) as run:
@@ -144,7 +145,7 @@ class Candidates:
         return outcome is not None
 
     def _tree(self, perm: np.ndarray) -> EliminationTree:
-        """The elimination tree of an order, counted by groups of equal nodes that it keeps."""
+        """Return the tree of an order, computed by groups if each group stays consecutive."""
         merged = self.merged
         if merged is not None:
             group = merged.group[perm]
@@ -153,12 +154,12 @@ class Candidates:
         return EliminationTree.from_graph(self.graph, perm)
 
     def add_constrained(self) -> None:
-        """Constrained minimum degree inside the dissection that is best so far."""
+        """Add constrained minimum degree inside the best dissection so far."""
         self.add("nesdis", constrained_amd(self.graph, self.tree))
 
 
 def _merged(graph: Graph) -> CompressedGraph | None:
-    """The graph with equal nodes merged, if there may be many and are."""
+    """Return the graph with indistinguishable nodes merged, or None if there are few."""
     if graph.nnz < MIN_MEAN_DEGREE_TO_COMPRESS * graph.n:
         return None
     merged = compressed(graph, np.arange(graph.n, dtype=np.int32))

@@ -1,7 +1,8 @@
-"""What METIS is given of a graph: one large component at a time, no duplicates.
+"""Preprocessing of a graph for dissection: components, with indistinguishable nodes merged.
 
-Dense nodes come last. Nodes of trees that hang on a graph come first, which makes no fill: a third
-of some saddle point problems, they stall its coarsening and weigh on separators.
+Dense nodes are ordered last. Nodes of hanging trees are ordered first, which causes no fill. They
+are a third of the nodes of some saddle point problems, where they stall METIS's coarsening and
+increase the weight of separators.
 """
 
 from __future__ import annotations
@@ -16,24 +17,24 @@ from .amd import amd
 from .graph import Graph, components, dense_limit, indistinguishable, induced
 
 MAX_AMD_COMPONENT_NODES = (
-    200  # nodes of a component that is left to AMD: METIS would not dissect it far
+    200  # nodes of the largest component ordered by AMD: METIS would hardly dissect it
 )
-WORTH_MERGING = 0.85  # distinct nodes among all, below which they are merged (METIS's own rule)
-WORTH_PEELING = 0.1  # nodes of one neighbour among all, from which on hanging trees come first
+WORTH_MERGING = 0.85  # largest share of distinct nodes for merging (METIS's rule)
+WORTH_PEELING = 0.1  # least share of nodes with one neighbour for ordering hanging trees first
 
 
 @dataclass(frozen=True, eq=False)
 class CompressedGraph:
-    """A component of a graph in which nodes with equal neighbours are merged (Ashcraft 1995).
+    """A component of a graph with its indistinguishable nodes merged (Ashcraft 1995).
 
     Attributes
     ----------
     graph : Graph
         Adjacency of the distinct nodes.
     weights : (graph.n,) int64 array
-        How many nodes each stands for.
+        Number of nodes that each distinct node represents.
     members : int32 array
-        Nodes of the whole graph, those of distinct node 0 first.
+        Nodes of the whole graph, grouped by distinct node, from node 0 on.
     """
 
     graph: Graph
@@ -42,17 +43,17 @@ class CompressedGraph:
 
     @cached_property
     def group(self) -> np.ndarray:
-        """(n,) int32: the distinct node of each node of the whole graph, where all are members."""
+        """The distinct node of each of the n nodes, if all are members: (n,) int32."""
         group = np.empty(self.members.size, np.int32)
         group[self.members] = np.repeat(np.arange(self.graph.n, dtype=np.int32), self.weights)
         return group
 
     def order(self) -> np.ndarray:
-        """Order of the distinct nodes by AMD, where they are too few for METIS."""
+        """Return an order of the distinct nodes by AMD, for components too small for METIS."""
         return amd(self.graph.indptr, self.graph.indices)
 
     def expand(self, perm: np.ndarray) -> np.ndarray:
-        """Order of the members, from an order of the distinct nodes."""
+        """Return the order of the members from an order of the distinct nodes."""
         start = np.cumsum(self.weights) - self.weights
         size = self.weights[perm]
         offset = np.arange(self.members.size) - np.repeat(np.cumsum(size) - size, size)
@@ -60,7 +61,7 @@ class CompressedGraph:
 
 
 def compressed(graph: Graph, nodes: np.ndarray) -> CompressedGraph:
-    """Merge the indistinguishable nodes of a graph, if there are enough."""
+    """Merge the indistinguishable nodes of a graph, if at least 15 percent can be saved."""
     first = indistinguishable(graph)
     distinct = np.flatnonzero(first == np.arange(graph.n))
     if distinct.size > WORTH_MERGING * graph.n:
@@ -71,13 +72,13 @@ def compressed(graph: Graph, nodes: np.ndarray) -> CompressedGraph:
 
 
 def uncompressed(graph: Graph, nodes: np.ndarray) -> CompressedGraph:
-    """A graph as it is."""
+    """Return the graph with each node as a distinct node."""
     return CompressedGraph(graph, np.ones(graph.n, np.int64), nodes)
 
 
 @jit
 def _peeled(indptr, indices):
-    """Nodes in an order in which each has one neighbour left at most."""
+    """Return the nodes of hanging trees, ordered so that each has at most one later neighbour."""
     n = indptr.size - 1
     degree = np.empty(n, np.int32)
     order = np.empty(n, np.int32)
@@ -100,7 +101,7 @@ def _peeled(indptr, indices):
 
 
 def hanging(graph: Graph) -> np.ndarray:
-    """Nodes of trees that hang on a graph in the order of their elimination, if there are many.
+    """Return the nodes of hanging trees in their elimination order, or no node if they are few.
 
     Reference: W. Ost, C. Schulz, D. Strash, "Engineering data reduction for nested dissection",
     ALENEX 2021.
@@ -127,9 +128,9 @@ class Components:
     ----------
     graph : Graph
     merged : CompressedGraph, optional
-        The whole graph with equal nodes merged, if there are many.
+        The whole graph with indistinguishable nodes merged, if there are many.
     looked : bool
-        Whether there are none if `merged` is not given.
+        Whether these nodes were searched for; without `merged` there are then too few to merge.
     """
 
     def __init__(
@@ -139,19 +140,19 @@ class Components:
 
     @cached_property
     def hanging(self) -> np.ndarray:
-        """Nodes of hanging trees, in the order of their elimination."""
+        """Nodes of hanging trees, in their elimination order."""
         return hanging(self.graph)
 
     @cached_property
     def dense(self) -> np.ndarray:
-        """The dense nodes, those with fewest neighbours first."""
+        """The dense nodes, by increasing degree."""
         nodes = np.flatnonzero(self.graph.degree > dense_limit(self.graph))
         nodes = np.setdiff1d(nodes, self.hanging, assume_unique=True)
         return nodes[np.argsort(self.graph.degree[nodes], kind="stable")].astype(np.int32)
 
     @cached_property
     def undivided(self) -> CompressedGraph | None:
-        """What METIS is to order if all is connected; None if some are to come first or last."""
+        """METIS's input if the graph is connected; None if some nodes are ordered first or last."""
         if (
             self.dense.size
             or self.hanging.size
@@ -190,11 +191,11 @@ class Components:
 
     @property
     def compressed(self) -> list[CompressedGraph]:
-        """What METIS is to order."""
+        """The large components, which METIS orders."""
         return self._split[1]
 
     def assemble(self, perms: list[np.ndarray]) -> np.ndarray:
-        """Order of the whole graph, from one of the distinct nodes of each large component."""
+        """Return the order of the whole graph from orders of the large components."""
         small, large = self._split
         rest = induced(self.graph, small)
         segments = [self.hanging, small[amd(rest.indptr, rest.indices)]]

@@ -1,9 +1,9 @@
 """Elimination tree, postorder and column counts of a Cholesky factor, from the pattern alone.
 
-The pattern is the adjacency of a symmetric matrix without its diagonal; of a permutation,
-``perm[k]`` is the node eliminated k-th and ``iperm`` its inverse. Results are in elimination order.
-The work is proportional to the number of entries, up to a factor that is below 5 for any matrix
-that fits a computer.
+The pattern is the adjacency of a symmetric matrix without its diagonal. In a permutation,
+``perm[k]`` is the node eliminated k-th; ``iperm`` is its inverse. Results are in elimination order.
+The work is proportional to the number of entries, times a factor below 5 for any matrix that fits
+in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a Cholesky factorization costs in an ordering.
+    """Cost of a Cholesky factorization in an ordering.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Cost:
 
 @allocating
 def postorder(parent):
-    """Order of a depth-first walk in which children come before parents, first child first."""
+    """Return a postorder of a depth-first traversal, with the first child first."""
     n = parent.size
     head = np.full(n, -1, np.int32)
     sibling = np.empty(n, np.int32)
@@ -87,7 +87,7 @@ def _invert(perm, iperm, first, last):
 
 
 def inverse(perm: np.ndarray) -> np.ndarray:
-    """The inverse permutation."""
+    """Return the inverse permutation."""
     if is_short(perm.size):
         return _inverse(perm)
     iperm = np.empty_like(perm)
@@ -97,7 +97,7 @@ def inverse(perm: np.ndarray) -> np.ndarray:
 
 @jit
 def _degrees(indptr, perm, degree, first, last):
-    """Neighbours of each node in elimination order, one place later."""
+    """Set ``degree[k + 1]`` to the number of neighbours of the node eliminated k-th."""
     for k in range(first, last):
         degree[k + 1] = indptr[perm[k] + 1] - indptr[perm[k]]
 
@@ -112,7 +112,7 @@ def _permute(indptr, indices, perm, iperm, pointer, rows, first, last):
 
 
 def _permuted(graph: Graph, perm: np.ndarray, iperm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Neighbours in elimination order: extents of the columns, and rows, which are not sorted."""
+    """Return column starts and unsorted rows of the pattern in elimination order."""
     pointer, rows = np.zeros(graph.n + 1, np.int64), np.empty(graph.nnz, np.int32)
     parallel_for(lambda *bounds: _degrees(graph.indptr, perm, pointer, *bounds), graph.indptr)
     np.cumsum(pointer, out=pointer)
@@ -123,7 +123,7 @@ def _permuted(graph: Graph, perm: np.ndarray, iperm: np.ndarray) -> tuple[np.nda
 
 @jit
 def _refined(perm, parent):
-    """A permutation and its tree in a postorder; this, of the columns before, and its inverse."""
+    """Return permutation and tree in postorder, the postorder itself, and its inverse."""
     post = postorder(parent)
     rank = _inverse(post)
     new_perm = np.empty_like(perm)
@@ -138,7 +138,7 @@ def _refined(perm, parent):
 def postordered_tree(
     graph: Graph, perm: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Refine `perm` to a postorder of its elimination tree: (perm, iperm, parent, count)."""
+    """Postorder the elimination tree of `perm`; return (perm, iperm, parent, count)."""
     iperm = inverse(perm)
     permuted = _permuted(graph, perm, iperm)
     perm, parent, post, rank = _refined(perm, elimination_tree(*permuted))
@@ -148,11 +148,11 @@ def postordered_tree(
 
 @jit
 def _expanded(perm, iperm, parent, count, weights, begin, column_perm):
-    """The tree of columns from that of groups; those of group g come to given[begin[g]:]."""
+    """Expand the tree of groups to columns; group g has the columns from column_perm[begin[g]]."""
     columns = column_perm.size
     new_perm, new_parent = np.empty(columns, np.int32), np.empty(columns, np.int32)
     new_count = np.empty(columns, np.int32)
-    place = np.empty(perm.size, np.int64)  # of the first column of each group
+    place = np.empty(perm.size, np.int64)  # first column of each group
     k = 0
     for j in range(perm.size):
         place[j] = k
@@ -170,7 +170,7 @@ def _expanded(perm, iperm, parent, count, weights, begin, column_perm):
 
 @jit
 def depths(parent):
-    """Nodes on the path from each node to its root; parents come after their children."""
+    """Return the number of nodes on each path to the root; parents follow their children."""
     depth = np.empty(parent.size, np.int32)
     for j in range(parent.size - 1, -1, -1):
         depth[j] = depth[parent[j]] + 1 if parent[j] >= 0 else 1
@@ -179,7 +179,7 @@ def depths(parent):
 
 @jit
 def _cost(parent, counts):
-    """The numbers of a `Cost`."""
+    """Return the attributes of a `Cost`."""
     entries, flops, height = np.int64(0), 0.0, 0
     depth = np.empty(parent.size, np.int32)  # columns on the path to the root
     for j in range(parent.size - 1, -1, -1):
@@ -191,21 +191,21 @@ def _cost(parent, counts):
 
 
 class EliminationTree(NamedTuple):
-    """The elimination tree of a graph in an order that it refines to a postorder.
+    """The elimination tree of a graph, with the elimination order refined to a postorder.
 
-    Where minimum degree made it, some columns may have descendants of their parents as parents:
-    these, too, have all rows of the column, and the counts are the same.
+    In a tree from minimum degree, the parent of a column may be a descendant of its true parent.
+    That descendant also has all rows of the column, so the counts are the same.
 
     Attributes
     ----------
     perm : (n,) int32 array
-        ``perm[k]`` is the node eliminated k-th: children before their parent, subtrees together.
+        ``perm[k]`` is the node eliminated k-th; the order is a postorder.
     iperm : (n,) int32 array
-        Its inverse.
+        Inverse of `perm`.
     parent : (n,) int32 array
         Parent of each column, -1 at roots.
     counts : (n,) int32 array
-        Entries of each column of the Cholesky factor, the diagonal included.
+        Entries of each column of the Cholesky factor, with the diagonal.
     """
 
     perm: np.ndarray
@@ -215,7 +215,7 @@ class EliminationTree(NamedTuple):
 
     @classmethod
     def from_graph(cls, graph: Graph, perm: np.ndarray) -> EliminationTree:
-        """The tree of `graph`, n nodes, where ``perm[k]`` (n integers) is eliminated k-th.
+        """Return the tree of `graph` with n nodes; ``perm[k]`` (n integers) is eliminated k-th.
 
         Examples
         --------
@@ -235,18 +235,18 @@ class EliminationTree(NamedTuple):
     def from_groups(
         cls, merged: Graph, weights: np.ndarray, group: np.ndarray, perm: np.ndarray
     ) -> EliminationTree:
-        """The same, from the graph of groups of nodes whose neighbours, and they, are the same.
+        """Return the tree from the graph of groups of indistinguishable nodes.
 
         Parameters
         ----------
         merged : Graph
-            Of the groups.
+            Graph of the groups.
         weights : (merged.n,) int array
-            How many nodes are in each.
+            Number of nodes in each group.
         group : (n,) int32 array
-            That of each node.
+            Group of each node.
         perm : (n,) int32 array
-            Nodes of a group come one after the other.
+            Elimination order; the nodes of a group are consecutive.
         """
         weights = np.ascontiguousarray(weights, np.int32)
         order, begin = np.empty(merged.n, np.int32), np.empty(merged.n, np.int64)
@@ -258,6 +258,6 @@ class EliminationTree(NamedTuple):
         return cls(*_expanded(*tree, weights, begin, np.ascontiguousarray(perm, np.int32)))
 
     def cost(self) -> Cost:
-        """Exact cost of a Cholesky factorization in this order."""
+        """Return the exact cost of a Cholesky factorization in this order."""
         entries, flops, height = _cost(self.parent, self.counts)
         return Cost(int(entries), float(flops), int(height))

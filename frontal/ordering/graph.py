@@ -1,4 +1,4 @@
-"""The graph that an ordering works on: the symmetric pattern of a matrix, without its diagonal."""
+"""The adjacency graph: the symmetric pattern of a matrix without its diagonal."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Graph:
     Attributes
     ----------
     indptr : (n + 1,) int64 array
-        Where the neighbours of each node start in `indices`.
+        Start of each node's neighbours in `indices`.
     indices : (nnz,) int32 array
-        Neighbours; every edge is there from both its ends.
+        Neighbours; every edge is stored at both ends.
     n : int
         Number of nodes.
     """
@@ -46,7 +46,7 @@ class Graph:
 
 
 def adjacency(A: Sparse) -> Graph:
-    """Graph of the pattern of A + Aᵀ; entries that are stored zeros count.
+    """Return the graph of the pattern of A + Aᵀ; stored zeros count as entries.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def adjacency(A: Sparse) -> Graph:
     Returns
     -------
     Graph
-        Its adjacency.
+        The adjacency graph of A.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def adjacency(A: Sparse) -> Graph:
 
 
 def graph_of(indptr: np.ndarray, indices: np.ndarray) -> Graph:
-    """As `adjacency`, of int64 and int32 arrays that are known to be a pattern."""
+    """Return the graph of a valid pattern in int64 and int32 arrays, as `adjacency`."""
     is_sorted = inspect(indptr, indices) == SORTED
     if is_sorted and compare_triangles(indptr, indices, None, False):
         return without_diagonal(indptr, indices)
@@ -88,7 +88,7 @@ def graph_of(indptr: np.ndarray, indices: np.ndarray) -> Graph:
 
 
 def without_diagonal(indptr: np.ndarray, indices: np.ndarray) -> Graph:
-    """The graph of a symmetric pattern, its rows sorted and without duplicates."""
+    """Return the graph of a symmetric pattern with sorted rows without duplicates."""
     counts = parallel_for(
         lambda *bounds: (_diagonal_entries(indptr, indices, *bounds), *bounds), indptr
     )
@@ -107,7 +107,7 @@ def without_diagonal(indptr: np.ndarray, indices: np.ndarray) -> Graph:
 
 @jit
 def _diagonal_entries(indptr, indices, first, last):
-    """How many of some rows have their diagonal entry."""
+    """Return the number of diagonal entries in a range of rows."""
     count = 0
     for i in range(first, last):
         for p in range(indptr[i], indptr[i + 1]):
@@ -119,7 +119,7 @@ def _diagonal_entries(indptr, indices, first, last):
 
 @allocating
 def _transposed(indptr, indices):
-    """The transpose of a pattern, its rows sorted."""
+    """Return the transpose of a pattern, with sorted rows."""
     n = indptr.size - 1
     pointer, out = np.zeros(n + 1, np.int64), np.empty(indices.size, np.int32)
     for i in indices:
@@ -137,7 +137,7 @@ def _transposed(indptr, indices):
 
 @jit
 def _united(indptr, indices):
-    """A pattern and its transpose together, sorted, without diagonal and duplicates."""
+    """Return the union of a pattern and its transpose: sorted, no diagonal, no duplicates."""
     n = indptr.size - 1
     across, columns = _transposed(indptr, indices)
     along, rows = _transposed(across, columns)
@@ -161,7 +161,7 @@ def _united(indptr, indices):
 
 @jit
 def _copy_neighbours(indptr, indices, pointer, neighbours, skipped, first, last):
-    """Copy all entries of some rows but of the diagonal, `own` of which are in rows before."""
+    """Copy off-diagonal entries of a range of rows; `skipped` diagonal entries precede them."""
     q = indptr[first] - skipped
     for i in range(first, last):
         for p in range(indptr[i], indptr[i + 1]):
@@ -173,7 +173,7 @@ def _copy_neighbours(indptr, indices, pointer, neighbours, skipped, first, last)
 
 @jit
 def count_inside(indptr, indices, nodes, label, count, first, last):
-    """Neighbours of some nodes among them, one place later."""
+    """Add to ``count[k + 1]`` the neighbours of ``nodes[k]`` that have a label."""
     for k in range(first, last):
         for p in range(indptr[nodes[k]], indptr[nodes[k] + 1]):
             count[k + 1] += label[indices[p]] >= 0
@@ -181,7 +181,7 @@ def count_inside(indptr, indices, nodes, label, count, first, last):
 
 @jit
 def copy_inside(indptr, indices, nodes, label, new_indptr, new_indices, first, last):
-    """Put these neighbours, as they are labelled, where those of each node begin."""
+    """Write the labels of these neighbours of ``nodes[k]`` from ``new_indptr[k]`` on."""
     for k in range(first, last):
         q = new_indptr[k]
         for p in range(indptr[nodes[k]], indptr[nodes[k] + 1]):
@@ -191,7 +191,7 @@ def copy_inside(indptr, indices, nodes, label, new_indptr, new_indices, first, l
 
 
 def induced(graph: Graph, nodes: np.ndarray) -> Graph:
-    """Subgraph of some nodes; node k of it is ``nodes[k]``, and they must be ascending."""
+    """Return the subgraph of ascending `nodes`; its node k is ``nodes[k]``."""
     nodes = np.ascontiguousarray(nodes, np.int32)
     label = np.full(graph.n, -1, np.int32)
     label[nodes] = np.arange(nodes.size, dtype=np.int32)
@@ -207,7 +207,7 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
 
 @jit
 def _sum_keys(indptr, indices, key, closed, first, last):
-    """Sums of the keys of nodes and their neighbours."""
+    """Sum, for each node of a range, its key and the keys of its neighbours."""
     for i in range(first, last):
         total = key[i]
         for p in range(indptr[i], indptr[i + 1]):
@@ -217,7 +217,7 @@ def _sum_keys(indptr, indices, key, closed, first, last):
 
 @jit
 def _find_equal(indptr, indices, closed, equal, first, last):
-    """First node with the same closed neighbourhood as each node; equal ones are adjacent."""
+    """Find the first node with the same closed neighbourhood; equal nodes are adjacent."""
     for j in range(first, last):
         equal[j] = j
         degree = indptr[j + 1] - indptr[j]
@@ -230,7 +230,7 @@ def _find_equal(indptr, indices, closed, equal, first, last):
             a = indptr[i]
             b = indptr[j]
             same = True
-            for _ in range(degree - 1):  # all neighbours but each other
+            for _ in range(degree - 1):  # all neighbours except i and j
                 a += indices[a] == j
                 b += indices[b] == i
                 same &= indices[a] == indices[b]
@@ -242,12 +242,12 @@ def _find_equal(indptr, indices, closed, equal, first, last):
 
 
 def indistinguishable(graph: Graph) -> np.ndarray:
-    """First node that has the same neighbours as each node, itself and the other included.
+    """Return, for each node, the first node with the same closed neighbourhood.
 
     Returns
     -------
     (n,) int32 array
-        ``first[i] <= i``; nodes with equal values can be eliminated one after the other at the
+        ``first[i] <= i``; nodes with equal values can be eliminated consecutively with the
         fill of one (Ashcraft, SIAM J. Sci. Comput. 16, 1995).
     """
     info = np.iinfo(np.int64)
@@ -261,7 +261,7 @@ def indistinguishable(graph: Graph) -> np.ndarray:
 
 @jit
 def weighted_degree(indptr, indices, weights):
-    """Neighbours of the nodes that each stands for, those that it stands for included."""
+    """Return the degrees in the uncompressed graph: node i represents ``weights[i]`` nodes."""
     degree = np.empty(weights.size, np.int64)
     for i in range(weights.size):
         degree[i] = weights[i] - 1
@@ -272,7 +272,7 @@ def weighted_degree(indptr, indices, weights):
 
 @brief
 def are_nodes(indices, n):
-    """Whether all are from 0 to n - 1."""
+    """Return whether all indices are from 0 to n - 1."""
     good = True
     for i in indices:
         good &= 0 <= i < n
@@ -281,7 +281,7 @@ def are_nodes(indices, n):
 
 @brief
 def _degrees_above(indptr, limit):
-    """How many nodes have more neighbours."""
+    """Return the number of nodes with more than `limit` neighbours."""
     count = 0
     for i in range(indptr.size - 1):
         count += indptr[i + 1] - indptr[i] > limit
@@ -289,10 +289,10 @@ def _degrees_above(indptr, limit):
 
 
 def dense_limit(graph: Graph) -> float:
-    """Number of neighbours above which a node is better left out of an ordering and put last.
+    """Return the number of neighbours above which a node is dense: left out and ordered last.
 
-    AMD's ``max(16, 10 sqrt(n))``; or 50 times the mean, if no more than ``sqrt(n)`` nodes are
-    above that: a hundred rows of density 0.02 make minimum degree a hundred times slower.
+    The limit is AMD's ``max(16, 10 sqrt(n))``, or 50 times the mean if at most ``sqrt(n)`` nodes
+    exceed that: a hundred rows of density 0.02 make minimum degree a hundred times slower.
     """
     root = math.sqrt(graph.n)
     hub = max(16.0, 50.0 * graph.nnz / max(graph.n, 1))
@@ -301,7 +301,7 @@ def dense_limit(graph: Graph) -> float:
 
 
 def components(graph: Graph) -> tuple[int, np.ndarray]:
-    """Connected components, by their first nodes: how many, and that of each node (int32)."""
+    """Return the number of connected components, and that of each node (int32), by first nodes."""
     return _components(graph.indptr, graph.indices)
 
 

@@ -1,4 +1,7 @@
-"""Minimum degree of a part of a graph, with regard to what is around it, and the trees inside."""
+"""Halo minimum degree: order a part of a graph with the degrees that it has in the whole graph.
+
+Reference: F. Pellegrini, J. Roman, P. Amestoy, Concurrency: Pract. Exper. 12 (2000).
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from .quotient import NODE, NONE
 
 
 def amd_inside(indptr: np.ndarray, indices: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """As `amd`, of some nodes; those after them count for degrees, and are never eliminated.
+    """Order the first m nodes as `amd`; later nodes count in degrees and are never eliminated.
 
     Parameters
     ----------
     indptr, indices
-        As of `amd`.
+        As in `amd`.
     classes : (m,) int array
-        As `constraint` of `amd`, of the first m nodes.
+        `constraint` of `amd` for the first m nodes.
 
     Returns
     -------
@@ -35,9 +38,9 @@ def amd_inside(indptr: np.ndarray, indices: np.ndarray, classes: np.ndarray) -> 
 
 @jit
 def halo_amd_tree(indptr, indices, weights, m):
-    """As `amd_tree`, of the first m nodes; those after them count for degrees alone.
+    """Order the first m nodes as `amd_tree`; later nodes only count in degrees.
 
-    One call, so that threads which order many parts wait for Python's lock once for each.
+    It is one compiled call, so that a thread waits for the GIL once per part.
     """
     n = indptr.size - 1
     node, members = np.zeros(n, NODE), np.empty(n, np.int32)

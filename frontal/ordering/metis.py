@@ -1,8 +1,8 @@
-"""METIS nested dissection by pymetis, in processes of their own.
+"""METIS nested dissection by pymetis, in worker processes.
 
-pymetis holds the interpreter lock and METIS heeds no signal, so that a call in this process could
-be neither interrupted nor limited in time nor run beside other work. A worker process is started
-when first needed, kept for later calls, and killed when a run is given up.
+pymetis holds the interpreter lock and METIS handles no signal, so a call in this process could
+not be interrupted, limited in time or run beside other work. A worker process is started
+when first needed, reused by later calls, and killed when a run is cancelled.
 
 References: A. George, SIAM J. Numer. Anal. 10 (1973), nested dissection; G. Karypis, V. Kumar,
 SIAM J. Sci. Comput. 20 (1998), METIS.
@@ -30,16 +30,16 @@ SCRIPT = Path(__file__).with_name("_metis_worker.py")
 
 
 class MetisNotFoundError(FrontalError, ImportError):
-    """METIS is asked for by name, and pymetis cannot be imported."""
+    """An ordering by METIS was requested by name, and pymetis cannot be imported."""
 
 
 def available() -> bool:
-    """Tell whether pymetis is installed and this interpreter can be started as a process."""
+    """Return whether pymetis is installed and this interpreter can be started as a process."""
     return bool(sys.executable) and importlib.util.find_spec("pymetis") is not None
 
 
 class _Worker:
-    """A process that runs METIS on one graph after the other."""
+    """A process that runs METIS on one graph after another."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -47,7 +47,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            bufsize=0,  # nothing in buffers that a forked process could write again
+            bufsize=0,  # a forked process could write buffered data again
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
         self._to: FileIO = self.process.stdin  # type: ignore[assignment]
@@ -55,7 +55,7 @@ class _Worker:
         _alive.add(self)
 
     def order(self, compressed: CompressedGraph, imbalance: int) -> np.ndarray:
-        """Run METIS on a component; wait until done or killed from another thread."""
+        """Run METIS on a component; wait until it is done or another thread kills it."""
         graph = compressed.graph
         head = np.array([graph.n, graph.nnz, imbalance])
         try:
@@ -88,17 +88,17 @@ class _Worker:
         return values
 
     def kill(self) -> None:
-        """End the process at once; METIS ignores anything milder."""
+        """Kill the process; METIS ignores milder signals."""
         self.process.kill()
         self.process.wait()
 
     def close(self) -> None:
-        """End the process and free its pipes, which no thread may be using."""
+        """Kill the process and close its pipes; no other thread may be using them."""
         self.kill()
         self._forget()
 
     def disown(self) -> None:
-        """In a forked process: let go of a worker that belongs to the parent."""
+        """Release, in a forked process, a worker that belongs to the parent."""
         self.process.returncode = 0
         self._forget()
 
@@ -113,7 +113,7 @@ _idle: list[_Worker] = []  # append and pop are atomic
 
 
 def _take() -> _Worker:
-    """An idle worker that still lives, or a new one."""
+    """Return an idle worker that is still alive, or a new one."""
     while _idle:
         worker = _idle.pop()
         if worker.process.poll() is None:
@@ -138,7 +138,7 @@ def _after_fork() -> None:
 def _at_exit() -> None:
     while _idle:
         _idle.pop().close()
-    for worker in list(_alive):  # a thread may still be at its pipes
+    for worker in list(_alive):  # a thread may still use its pipes
         worker.kill()
 
 
@@ -148,15 +148,15 @@ atexit.register(_at_exit)
 
 
 class MetisRun:
-    """METIS at work on a graph; as a context manager, it is ended on leaving if it is not done.
+    """A run of METIS on a graph; as a context manager, it is cancelled on exit if it is not done.
 
     Parameters
     ----------
     components : Components
-        The graph. It may still have to be split: that happens beside the caller's work too.
+        The graph. If it is not split into components yet, the run splits it in the background.
     imbalance : int
         METIS's ``ufactor``, in thousandths of the mean size of the two sides of a separator;
-        -1 for its default, 200.
+        -1 for METIS's default, 200.
 
     Raises
     ------
@@ -171,7 +171,7 @@ class MetisRun:
                 "try `pip install pymetis`, or the ordering 'amd'"
             )
         worker = _take()
-        self._worker: _Worker | None = worker  # None once it is done or cancelled
+        self._worker: _Worker | None = worker  # None once done or cancelled
         self._lock = threading.Lock()
         self._task = BackgroundTask(
             partial(self._work, worker, components, imbalance), stop=self.cancel
@@ -196,7 +196,7 @@ class MetisRun:
         return components.assemble(perms)
 
     def _claim(self) -> _Worker | None:
-        """The worker, to the first who asks: the thread that uses it, or who cancels."""
+        """Return the worker to the first caller: the thread that uses it, or a cancelling one."""
         with self._lock:
             worker, self._worker = self._worker, None
         return worker
@@ -207,9 +207,9 @@ class MetisRun:
         Raises
         ------
         OrderingTimeout
-            If it is not there after `timeout` seconds; METIS has been ended then.
+            If METIS is not done after `timeout` seconds; it is killed then.
         RuntimeError
-            If METIS fails, or its process is ended by others.
+            If METIS fails, or another process kills its worker.
         """
         try:
             return self._task.result(None if timeout == np.inf else timeout)
@@ -224,10 +224,10 @@ class MetisRun:
             self.cancel()
 
     def cancel(self) -> None:
-        """End METIS, if it is still at work."""
+        """Kill METIS if it still runs."""
         worker = self._claim()
         if worker is not None:
-            worker.kill()  # the thread that uses it then frees its pipes
+            worker.kill()  # its thread then closes the pipes
 
     def __enter__(self) -> MetisRun:
         return self

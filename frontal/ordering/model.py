@@ -1,6 +1,6 @@
-"""What a factorization and METIS are expected to cost in seconds, to choose between orderings.
+"""Expected seconds of factorizations and dissections, to choose between orderings.
 
-All figures are estimates from sizes; no time is measured, so that a choice can be repeated.
+All figures are estimates from sizes. No time is measured, so that a choice is reproducible.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .etree import Cost
 from .graph import Graph
 
 ENTRY = 16  # bytes of an entry and its index
-TEAM_START = 0.02  # seconds that threads take to share a dissection's first parts
-CHAIN = 0.7  # of what one thread takes for a depth: separators that wait for each other
-METIS_COARSEST = 60.0  # nodes at which the levels of METIS end
+TEAM_START = 0.02  # seconds until threads share the first parts of a dissection
+CHAIN = 0.7  # time of the chain of dependent separators over one thread's time for a depth
+METIS_COARSEST = 60.0  # nodes of METIS's coarsest graph
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class CostModel:
     reuse : float
         Number of factorizations.
     rate : float
-        Flops a second.
+        Flops per second.
     bandwidth : float
-        Bytes of the factor a second.
+        Bytes of the factor per second.
     room : float
-        Bytes of the factor, `ENTRY` each, beyond which dissection is tried whatever it takes.
+        Bytes of the factor, `ENTRY` per entry, above which dissection is tried at any cost in time.
     """
 
     reuse: float = 1.0
@@ -45,22 +45,22 @@ class CostModel:
     room: float = np.inf
 
     def crowded(self, cost: Cost) -> bool:
-        """Whether memory may run short, so that a better ordering is worth its time."""
+        """Return whether the factor exceeds `room`, so that a better order is worth its time."""
         return cost.nnz * ENTRY > self.room
 
     def seconds(self, cost: Cost) -> float:
-        """Time of all factorizations in an ordering of this cost."""
+        """Return the seconds of all factorizations in an order of this cost."""
         return self.reuse * (cost.flops / self.rate + cost.nnz * ENTRY / self.bandwidth)
 
 
 def pace_of(backend: str, work: int) -> dict[str, float]:
-    """Return the pace of a backend's machine as options of `order`.
+    """Return rate, bandwidth and room of a backend's machine as options of `order`.
 
     Parameters
     ----------
     backend : {"cpu", "gpu"}
     work : int
-        Triangular factors that are computed: 1 for Cholesky, 2 for LU.
+        Number of triangular factors to compute: 1 for Cholesky, 2 for LU.
 
     Examples
     --------
@@ -75,7 +75,10 @@ def pace_of(backend: str, work: int) -> dict[str, float]:
 def _levels_seconds(
     graphs: list[Graph], cost: DissectionCost, coarsest: Callable[[int], float]
 ) -> np.ndarray:
-    """Time on one core: of some graphs, and of a level of each; `coarsest` nodes are left."""
+    """Return the seconds on one core for all levels of all graphs, and for one level of each.
+
+    The levels of a graph of n nodes end at ``coarsest(n)`` nodes.
+    """
     seconds = []
     for graph in graphs:
         levels = max(float(np.log2(max(graph.n / coarsest(graph.n), 1.0))), 1.0)
@@ -89,20 +92,19 @@ def _graphs(components: Components) -> list[Graph]:
 
 
 def metis_seconds(components: Components) -> float:
-    """Expected time of METIS; it runs through all levels of coarsening in near-equal time."""
+    """Return the expected seconds of METIS, which takes about the same time for each level."""
     return METIS.start + float(
         _levels_seconds(_graphs(components), METIS, lambda _: METIS_COARSEST)[0]
     )
 
 
 def dissection_seconds(source: Components | Graph, threads: int) -> float:
-    """Expected time of `dissection.NestedDissection`; all parts of one depth together take
-    near-equal time.
+    """Return the expected seconds of `dissection.NestedDissection`.
 
-    Of a graph it is the time that it would take if it were connected.
-
-    Separators are refined by one thread each: of each depth the largest, half as large as the one
-    before, is a chain; with what threads wait for it takes `CHAIN` of a depth.
+    All parts of one depth together take about the same time at each depth. A `Graph` is assumed to
+    be connected. A separator is refined by one thread, so the largest separators of all depths,
+    each half as large as the one before, form a sequential chain; with waiting threads it takes
+    `CHAIN` of a depth.
     """
     graphs = [source] if isinstance(source, Graph) else _graphs(source)
     total, level = _levels_seconds(graphs, DISSECTION, leaf_size)
@@ -115,9 +117,9 @@ def dissection_seconds(source: Components | Graph, threads: int) -> float:
 
 
 def dissected(amd: Cost, n: int) -> Cost:
-    """Expected cost of nested dissection, from that of minimum degree.
+    """Return the expected cost of nested dissection, from the cost of minimum degree.
 
-    The mean height of a column, seen by an entry, is flops / nnz. It is sqrt(n) / 2 for plane
+    The mean height of a column, weighted by entries, is flops / nnz. It is sqrt(n) / 2 for plane
     meshes, where minimum degree needs 1.2 to 1.6 times the flops of dissection, and 10 sqrt(n) or
     more for solid ones, where it needs 2 to 6 times. The line was fitted to 35 graphs.
     """

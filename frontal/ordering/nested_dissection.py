@@ -1,9 +1,9 @@
 """Nested dissection whose leaves and separators are ordered by constrained minimum degree.
 
-METIS gives a permutation and keeps its separators to itself. They show in the elimination tree of
-that permutation: what is left of a separator when both its sides are eliminated is a clique, hence
-a chain of the tree, on top of the trees of the sides. Leaves and separators become the classes of
-a constrained minimum degree ordering, which is free inside a class and keeps the dissection.
+METIS returns a permutation without its separators. They are recovered from the elimination tree of
+the permutation: once both its sides are eliminated, the remaining separator is a clique, hence
+a chain of the tree above the trees of the sides. Leaves and separators become the classes of
+a constrained minimum degree ordering, which reorders inside each class and keeps the dissection.
 
 Reference: Y. Chen, T. A. Davis, W. W. Hager, S. Rajamanickam, Algorithm 887, ACM TOMS 35 (2008),
 section on nested dissection (CHOLMOD's ``nesdis``).
@@ -18,15 +18,15 @@ from .amd import amd
 from .etree import EliminationTree
 from .graph import Graph, dense_limit
 
-LEAF = 200  # columns of a bottom subtree that is one class (nd_small of CHOLMOD)
+LEAF = 200  # most columns of a bottom subtree that is one class (nd_small of CHOLMOD)
 
 
 @jit
 def _tree_classes(parent, leaf):
-    """Class of each column of a postordered tree, numbered from the leaves up.
+    """Return the class of each column of a postordered tree, numbered from the leaves up.
 
-    A maximal subtree of at most `leaf` columns is one class. Above, a column joins the class of
-    its parent unless the tree branches there into two or more subtrees larger than a leaf.
+    A maximal subtree of at most `leaf` columns is one class. A column above joins the class of
+    its parent, unless the parent has two or more child subtrees larger than a leaf.
     """
     n = parent.size
     size = np.ones(n, np.int32)
@@ -53,18 +53,18 @@ def separator_classes(tree: EliminationTree, leaf: int = LEAF) -> np.ndarray:
     Parameters
     ----------
     tree : EliminationTree
-        Of a nested dissection of n nodes.
+        Tree of a nested dissection of n nodes.
     leaf : int
         Most columns of a leaf.
 
     Returns
     -------
     (n,) int32 array
-        Class of each node: a leaf or a separator, below the number of the separators above it.
+        Class of each node: a leaf or a separator, with a smaller number than the separators above.
 
     Examples
     --------
-    A path cut at its middle node, then the halves at theirs:
+    A path cut at its middle node, then each half at its middle node:
 
     >>> import scipy.sparse as sp
     >>> from frontal.ordering.graph import adjacency
@@ -79,7 +79,7 @@ def separator_classes(tree: EliminationTree, leaf: int = LEAF) -> np.ndarray:
 
 
 def constrained_amd(graph: Graph, tree: EliminationTree) -> np.ndarray:
-    """Order anew inside leaves and separators of a dissection; (n,) int32 array."""
+    """Reorder inside leaves and separators of a dissection; return an (n,) int32 array."""
     classes = separator_classes(tree)
     dense = dense_limit(graph) / np.sqrt(max(graph.n, 1))
     return amd(graph.indptr, graph.indices, constraint=classes, dense=dense)

@@ -1,8 +1,8 @@
-"""Elimination tree and column counts by threads over parts of the columns.
+"""Elimination tree and column counts by threads over ranges of the columns.
 
-A part finds what follows from its own columns: the parents of columns whose subtrees lie in it, and
-the counts of these. What reaches beyond a part is left to one thread, which comes after: few
-columns in the orders of nested dissection, most in those of a band. Parts change no result.
+Each range computes what depends on its columns alone: parents and counts of columns whose subtrees
+lie in the range. One thread completes the remaining columns afterwards: few in orders of nested
+dissection, most in orders of a band matrix. The result does not depend on the ranges.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 from ..compile.jit import inner, jit
 from ..machine.threads import parallel_for
 
-NONE, WAITS = -1, -2  # of `ancestor`: a root, and a column that is left for the end
+NONE, WAITS = -1, -2  # values of `ancestor`: a root, and a column left to the second pass
 
 
 @jit
 def _link(pointer, rows, parent, ancestor, first, last, second_pass):
-    """Find the parents of columns below those of a range; `again`: below those that wait.
+    """Link the subtrees below the columns of a range; in the `second_pass`, below waiting columns.
 
-    A column waits that has neighbours below the range, or below a column that waits: of its subtree
-    a part is missing, so nothing is linked to what is above it.
+    A column waits if it has a neighbour before the range or a waiting descendant. Its subtree is
+    then incomplete, so it is not linked to its ancestors in the first pass.
     """
     for j in range(first, last):
         if second_pass:
@@ -44,14 +44,14 @@ def _link(pointer, rows, parent, ancestor, first, last, second_pass):
                 ancestor[j], target = WAITS, root
             elif root != j:
                 parent[root] = ancestor[root] = j
-            while i != root:  # later ways are shorter
+            while i != root:  # path compression
                 above = ancestor[i]
                 ancestor[i] = target
                 i = above
 
 
 def elimination_tree(pointer: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Parent of each column, -1 at roots (Liu 1986: path compression by virtual ancestors).
+    """Return the parent of each column, -1 at roots (Liu 1986: path compression by ancestors).
 
     Parameters
     ----------
@@ -70,16 +70,16 @@ def elimination_tree(pointer: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 class _Counted(NamedTuple):
-    """A tree whose columns are counted; see `column_counts`.
+    """Input and state of `column_counts`.
 
     Attributes
     ----------
     low : (n,) int32 array
         First column of each subtree.
     ancestor : (n,) int32 array
-        Of a column that is done an ancestor that may not be, else itself.
+        For a counted column an ancestor; for any other column the column itself.
     counts : (n,) int32 array
-        The counts, as far as they are known.
+        Partial counts.
     """
 
     pointer: np.ndarray
@@ -94,21 +94,22 @@ class _Counted(NamedTuple):
 
 
 class _Events(NamedTuple):
-    """What a part leaves to whoever comes after.
+    """Updates that a range leaves to the sequential completion.
 
-    Runs are columns one after the other whose subtrees lie in the part; a column that has more
-    below it comes between two of them.
+    A run consists of consecutive columns whose subtrees lie in the range. Between two runs is a
+    column whose subtree begins before the range.
 
     Attributes
     ----------
     row : int32 array
-        A row beyond the run that has leaves in it.
+        A row outside the run whose row subtree has leaves in the run.
     leaf : int32 array
-        The last of these; or, negative, -1 - j: from the count of j the weight of the row goes.
+        The last of these leaves; or -1 - j: the weight of the row is subtracted from the count of
+        column j.
     cut : int32 array
-        Where each run ends.
+        End of each run.
     upto : int32 array
-        How many events there are then.
+        Number of events up to the end of each run.
     """
 
     row: np.ndarray
@@ -119,7 +120,7 @@ class _Events(NamedTuple):
 
 @inner
 def _common(ancestor, leaf):
-    """The first ancestor that is not done; later ways to it are shorter."""
+    """Return the first ancestor that is not counted yet; compress the path to it."""
     common = leaf
     while common != ancestor[common]:
         common = ancestor[common]
@@ -132,9 +133,9 @@ def _common(ancestor, leaf):
 
 @inner
 def _count_column(tree, events, latest, events_then, j, begin, first, last):
-    """Count a column of a run that begins at `begin`; returns how many events there are.
+    """Count a column of a run that begins at `begin`; return the number of events.
 
-    `latest` is the latest leaf of each row's subtree, of no meaning before the run.
+    `latest` is the latest leaf of each row subtree; leaves before `begin` are ignored.
     """
     low, weights, count, k = tree.low, tree.weights, tree.counts, events_then
     if low[j] == j:
@@ -144,7 +145,7 @@ def _count_column(tree, events, latest, events_then, j, begin, first, last):
         i = tree.rank[tree.rows[p]]
         leaf = latest[i]
         if i <= j or leaf >= low[j]:
-            continue  # not below the diagonal, or j is no leaf of the subtree of row i
+            continue  # not below the diagonal, or j is no leaf of row subtree i
         latest[i] = j
         count[j] += weights[i]
         if leaf >= begin:
@@ -167,7 +168,7 @@ def _count_column(tree, events, latest, events_then, j, begin, first, last):
 
 @jit
 def _count_range(tree, events, latest, first, last):
-    """Count what lies in a part; returns how many runs it has."""
+    """Count the columns whose subtrees lie in a range; return the number of its runs."""
     runs = k = old = np.int64(0)
     begin = first
     for j in range(first, last + 1):
@@ -184,7 +185,7 @@ def _count_range(tree, events, latest, first, last):
 
 @jit
 def _count_rest(tree, events, latest, runs, first, last):
-    """Go on from what a part has left."""
+    """Apply the events of a range, and count its columns between the runs."""
     begin, e, zero = first, 0, np.int64(0)
     for run in range(runs):
         end = np.int64(events.cut[run])
@@ -208,7 +209,7 @@ def _count_rest(tree, events, latest, runs, first, last):
 
 @jit
 def _lowest(parent):
-    """First column of each subtree, in a postorder."""
+    """Return the first column of each subtree, in a postorder."""
     low = np.empty(parent.size, np.int32)
     for j in range(parent.size):
         low[j] = j
@@ -227,7 +228,7 @@ def column_counts(
     parent: np.ndarray,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """Weights of each column of the factor, the diagonal included, in a postorder.
+    """Return the total weight of each column of the factor, with the diagonal, in a postorder.
 
     Gilbert, Ng and Peyton (1994): a row of the factor is a subtree of the elimination tree, so
     its leaves and their least common ancestors give the counts by differences.
@@ -235,11 +236,11 @@ def column_counts(
     Parameters
     ----------
     pointer, rows : (n + 1,) int64 array, int32 array
-        Neighbours of each column, in an order that need be no postorder.
+        Neighbours of each column, in an order that need not be a postorder.
     post, rank : (n,) int32 arrays
-        The postorder: ``post[k]`` is the k-th column of `pointer`; and its inverse.
+        A postorder and its inverse: column ``post[k]`` of `pointer` is the k-th in postorder.
     parent, weights : (n,) int32 arrays
-        The elimination tree, and the columns that each one stands for, in the postorder.
+        The elimination tree, and the number of columns each one represents, in the postorder.
     """
     n = parent.size
     low, ancestor = _lowest(parent), np.arange(n, dtype=np.int32)
@@ -248,7 +249,7 @@ def column_counts(
     )
 
     def work(first: int, last: int) -> tuple[_Events, int, int, int]:
-        # No page of what is not needed is ever touched.
+        # Unused pages of these arrays are never touched.
         is_complete = last - first == n
         capacity = 0 if is_complete else int(np.diff(pointer)[post[first:last]].sum())
         row, leaf = np.empty((2, capacity), np.int32)

@@ -8,28 +8,28 @@ from numba import njit
 from ..compile.jit import inner
 
 NONE = np.int32(-1)
-# What a step reads of a node lies together: one record is less than a cache line.
+# One record, less than a cache line, holds all that a step reads about a node.
 NODE = np.dtype(
     [
-        ("start", np.int64),  # where its list starts in the workspace
-        ("mark", np.int64),  # of the last scan that met the node; larger scans have larger marks
-        ("length", np.int32),  # entries of the list, 0 once the node is absorbed
-        ("elements", np.int32),  # how many of these, in front of the others, are elements
-        ("weight", np.int32),  # nodes it stands for; 0: absorbed; < 0: in the pivot's list
+        ("start", np.int64),  # start of the node's list in the workspace
+        ("mark", np.int64),  # stamp of the last scan that met the node; later scans: larger stamps
+        ("length", np.int32),  # entries of the list; 0 once the node is absorbed
+        ("elements", np.int32),  # number of elements in the list; they precede the variables
+        ("weight", np.int32),  # nodes represented; 0: absorbed; < 0: in the pivot's list
         ("degree", np.int32),  # variable: approximate external degree; element: list's weight
-        ("next", np.int32),  # in the list of equal degrees, or in the bucket of equal hashes
-        ("previous", np.int32),  # in the list of equal degrees; or the bucket
-        ("parent", np.int32),  # what absorbed it: the parent in the assembly tree
+        ("next", np.int32),  # next in the list of equal degrees or in the bucket of equal hashes
+        ("previous", np.int32),  # previous in the list of equal degrees; or the bucket's number
+        ("parent", np.int32),  # absorbing node: the parent in the assembly tree
         ("group", np.int32),  # constraint class, from 0 up
     ]
 )
-# Compiled into the caller: calls would count references to their arrays, a third of the time.
+# Inlined: calls would count references to their array arguments, which takes a third of the time.
 inlined = njit(inline="always")
 
 
 @inlined
 def quotient_graph(indptr, indices, node, work, weights, reach, dense):
-    """Copy the adjacency, but for dense nodes, into the workspace: (used, weight)."""
+    """Copy the adjacency without dense nodes into the workspace; return (used, weight)."""
     free = total = np.int64(0)
     for i in range(node.size):
         node[i].start = free
@@ -51,7 +51,7 @@ def quotient_graph(indptr, indices, node, work, weights, reach, dense):
 
 @inlined
 def insert(node, head, i):
-    """Put variable i first in the list of its degree."""
+    """Insert variable i at the front of its degree list."""
     after = head[node[i].degree]
     head[node[i].degree] = i
     node[i].next = after
@@ -62,7 +62,7 @@ def insert(node, head, i):
 
 @inlined
 def remove(node, head, i):
-    """Take variable i out of the list of its degree."""
+    """Remove variable i from its degree list."""
     before, after = node[i].previous, node[i].next
     if after != NONE:
         node[after].previous = before
@@ -74,7 +74,7 @@ def remove(node, head, i):
 
 @inlined
 def open_group(node, head, members):
-    """Make the variables of a class candidates for elimination: (least degree, their weight)."""
+    """Insert the variables of a class into degree lists; return (least degree, their weight)."""
     min_degree, weight = head.size, 0
     for i in members:
         if node[i].weight > 0:
@@ -86,9 +86,9 @@ def open_group(node, head, members):
 
 @inner
 def collect_garbage(node, work, free):
-    """Move the lists in use to the front of the workspace; returns the first free place."""
+    """Move the lists in use to the front of the workspace; return the first free position."""
     n = node.size
-    for i in range(n):  # the first entry of each list changes places with a mark that names i
+    for i in range(n):  # save the first entry of each list, and overwrite it with a mark of i
         if node[i].length > 0:
             p = node[i].start
             node[i].start = work[p]

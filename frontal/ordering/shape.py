@@ -1,4 +1,4 @@
-"""What a graph is like: how it grows around a node, and whether it is a grid."""
+"""The shape of a graph: its growth around a node, and whether it is a grid."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from ..compile.jit import brief, jit
 from .graph import Graph
 
-BALL = 250  # times the neighbours of a node: nodes around one that tell the dimension of a mesh
-MAX_COUNTED_DEGREE = 256  # neighbours that are counted apart
-SAMPLES = 100  # nodes that are looked at for triangles
-MAX_GRID_DEGREE = 16  # neighbours, at most, of nodes of grids without
+BALL = 250  # nodes of a ball that shows the dimension of a mesh, over neighbours of a node plus 2
+MAX_COUNTED_DEGREE = 256  # degrees from MAX_COUNTED_DEGREE - 1 on are counted together
+SAMPLES = 100  # nodes that are checked for triangles
+MAX_GRID_DEGREE = 16  # most neighbours of a node of a grid without triangles
 
 
 @jit
 def _ball_sizes(indptr, indices, node, max_nodes, sizes):
-    """How many nodes are within 0, 1, 2, ... edges of a node, until there are `most`; how often."""
+    """Count nodes within r = 0, 1, 2, ... edges of a node up to `max_nodes`; return the last r."""
     n = indptr.size - 1
     seen, queue = np.zeros(n, np.bool_), np.empty(n, np.int32)
     seen[node], queue[0] = True, node
@@ -39,10 +39,11 @@ def _ball_sizes(indptr, indices, node, max_nodes, sizes):
 
 
 def dimension(graph: Graph, node: int) -> float:
-    """By which power of its radius the ball around a node grows: 2 in a plane mesh, 3 in a solid.
+    """Return the power of its radius by which a ball around a node grows: 2 in a plane mesh, 3 in a
+    solid.
 
-    Balls of some thousand nodes are looked at; inf where one of radius 3 has so many, and nan where
-    it has a quarter of all.
+    The ball has a few thousand nodes. The result is inf if a ball of radius 3 has as many, and nan
+    if it has a quarter of all nodes.
 
     Examples
     --------
@@ -63,7 +64,7 @@ def dimension(graph: Graph, node: int) -> float:
 
 @brief
 def _frequencies(indptr):
-    """How many nodes have 0, 1, 2, ... neighbours."""
+    """Return the numbers of nodes with 0, 1, 2, ... neighbours."""
     count = np.zeros(MAX_COUNTED_DEGREE, np.int64)
     for i in range(indptr.size - 1):
         count[min(indptr[i + 1] - indptr[i], MAX_COUNTED_DEGREE - 1)] += 1
@@ -71,7 +72,7 @@ def _frequencies(indptr):
 
 
 def regularity(graph: Graph, kinds: int) -> float:
-    """Share of the nodes that have one of the `kinds` most frequent numbers of neighbours.
+    """Return the share of nodes that have one of the `kinds` most frequent degrees.
 
     Examples
     --------
@@ -101,9 +102,9 @@ def _has_no_triangles(indptr, indices):
 
 
 def has_no_triangles(graph: Graph) -> bool:
-    """Whether neighbours are never next to each other, of some nodes, which all have few.
+    """Return whether the sampled nodes have few neighbours, none adjacent to another.
 
-    So it is in grids whose nodes have neighbours along axes alone.
+    This holds for grids whose nodes have neighbours along the axes only.
 
     Examples
     --------

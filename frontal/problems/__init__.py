@@ -1,8 +1,8 @@
 """Test problems by name and size: partial differential equations, saddle points, networks.
 
-All are returned as canonical `scipy.sparse.csc_array` of float64 or complex128, and are the same
-numbers each time. ``catalogue`` maps a name to a function of the size; ``from_name`` reads
-``"poisson3d:50"``, the form that the command line and the benchmarks take.
+All problems are canonical `scipy.sparse.csc_array` of float64 or complex128, and reproducible bit
+by bit. ``catalogue`` maps a name to a function of the size; ``from_name`` parses
+``"poisson3d:50"``, the form used by the command line and the benchmarks.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ catalogue: dict[str, Callable[..., sp.csc_array]] = {
 
 
 def from_name(name: str) -> sp.csc_array:
-    """Make a problem from its name, size and options.
+    """Return a problem by its name, size and options.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def from_name(name: str) -> sp.csc_array:
     Raises
     ------
     ValueError
-        If there is no such problem, or its size or options are not understood.
+        If there is no such problem, or its size or options are invalid.
 
     Examples
     --------

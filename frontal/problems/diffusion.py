@@ -20,7 +20,7 @@ from .tensor import (
 
 
 def poisson2d(n: Size, stencil: int = 5) -> sp.csc_array:
-    """Poisson's equation in a rectangle, zero on the boundary.
+    """Return Poisson's equation in a rectangle, zero on the boundary.
 
     ``A = h^2 (-Laplace)`` on the n x n interior points of a grid of width h. With the 5-point
     stencil ``A = L x I + I x L``, L = tridiag(-1, 2, -1), with eigenvalues ``l_i + l_j`` where
@@ -55,7 +55,7 @@ def poisson2d(n: Size, stencil: int = 5) -> sp.csc_array:
 
 
 def poisson3d(n: Size, stencil: int = 7) -> sp.csc_array:
-    """Poisson's equation in a box, zero on the boundary.
+    """Return Poisson's equation in a box, zero on the boundary.
 
     ``A = h^2 (-Laplace)`` on the n x n x n interior points of a grid of width h. With the 7-point
     stencil A is the Kronecker sum of three L = tridiag(-1, 2, -1). With the 27-point stencil
@@ -89,10 +89,10 @@ def poisson3d(n: Size, stencil: int = 7) -> sp.csc_array:
 
 
 def aniso2d(n: Size, eps: float = 1e-2, angle: float = np.pi / 6) -> sp.csc_array:
-    """Anisotropic diffusion in a rectangle, zero on the boundary: ``-div(D grad u)``.
+    """Return anisotropic diffusion in a rectangle, zero on the boundary: ``-div(D grad u)``.
 
-    ``D = R diag(1, eps) R^T`` with the rotation R by `angle`; bilinear finite elements, so 9
-    points. Symmetric positive definite for every ``eps > 0``.
+    ``D = R diag(1, eps) R^T`` with the rotation R by `angle`; bilinear finite elements with a
+    9-point stencil. Symmetric positive definite for every ``eps > 0``.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def aniso2d(n: Size, eps: float = 1e-2, angle: float = np.pi / 6) -> sp.csc_arra
 
 
 def aniso3d(n: Size, conductivity: Sequence[float] = (1.0, 0.1, 0.01)) -> sp.csc_array:
-    """Diffusion in a box with another conductivity along each axis, zero on the boundary.
+    """Return diffusion in a box, with one conductivity per axis, zero on the boundary.
 
     ``A = -h^2 (c_0 d_xx + c_1 d_yy + c_2 d_zz)``, 7 points. Symmetric positive definite.
 
@@ -148,10 +148,10 @@ def aniso3d(n: Size, conductivity: Sequence[float] = (1.0, 0.1, 0.01)) -> sp.csc
 
 
 def heat2d(n: Size, dt: float = 1e-3) -> sp.csc_array:
-    """One backward Euler step of the heat equation in the unit square: ``M + dt K``.
+    """Return one backward Euler step of the heat equation in the unit square: ``M + dt K``.
 
     ``M = h^2 I`` is the lumped mass, K the 5-point stencil of `poisson2d`. Symmetric positive
-    definite, the better conditioned the shorter the step.
+    definite; the condition number decreases with the step.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def heat2d(n: Size, dt: float = 1e-3) -> sp.csc_array:
 
 
 def heat3d(n: Size, dt: float = 1e-3) -> sp.csc_array:
-    """One backward Euler step of the heat equation in the unit cube: ``(M + dt K) / h``.
+    """Return one backward Euler step of the heat equation in the unit cube: ``(M + dt K) / h``.
 
     As `heat2d`, with the 7-point stencil of `poisson3d` as K and M = h^2 I after the division.
 
@@ -201,7 +201,7 @@ def heat3d(n: Size, dt: float = 1e-3) -> sp.csc_array:
 
 
 def biharmonic2d(n: Size) -> sp.csc_array:
-    """Bending of a simply supported plate: ``A = h^4 Laplace^2``, 13 points.
+    """Return the bending of a simply supported plate: ``A = h^4 Laplace^2``, 13 points.
 
     The square of the 5-point matrix of `poisson2d`: u and its Laplacian vanish on the boundary.
     Symmetric positive definite; the condition number grows as ``n^4``.

@@ -11,7 +11,7 @@ from .tensor import Size, csc, grid_shape, hat_functions, q1_products
 def elasticity3d(
     n: Size, E: float = 1.0, nu: float = 0.3, h: float = 1.0, clamped: bool = True
 ) -> sp.csc_array:
-    """Linear elasticity of a box of cubes, one face clamped: ``-div sigma(u)``.
+    """Return the elasticity of a box of cubes, one face clamped: ``-div sigma(u)``.
 
     ``sigma = lambda tr(e) I + 2 mu e``, ``e = (grad u + grad u^T) / 2``, with trilinear (Q1)
     elements integrated exactly. With ``G_ab = int d_a phi_i d_b phi_j`` the 3 x 3 block of two
@@ -21,13 +21,13 @@ def elasticity3d(
     Parameters
     ----------
     n : int or (int, int, int)
-        Free nodes along each axis. The clamped nodes, one more along the first axis, are left out.
+        Free nodes along each axis. The clamped nodes, one more along the first axis, are omitted.
     E, nu : float
         Young's modulus and Poisson's ratio, ``-1 < nu < 0.5``.
     h : float
         Edge of a cube.
     clamped : bool
-        Whether the face before the first nodes is clamped or there is no such face.
+        Whether the face before the first nodes is clamped; otherwise there is no such face.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def elasticity3d(
     axes += [hat_functions(size - 1, h) for size in shape[1:]]
     lame, mu = E * nu / ((1 + nu) * (1 - 2 * nu)), E / (2 * (1 + nu))
     G = [[q1_products(axes, a, b) for b in range(3)] for a in range(3)]
-    pattern = G[0][0]  # of all: the blocks are full, zeros or not, as a mesh code stores them
+    pattern = G[0][0]  # the same for all: blocks are full, with stored zeros, as in mesh codes
     blocks = np.empty((pattern.nnz, 3, 3))
     trace = G[0][0].data + G[1][1].data + G[2][2].data
     for a in range(3):

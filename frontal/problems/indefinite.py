@@ -1,4 +1,4 @@
-"""Matrices that are hard on pivots: shifted, skew, graded, of a prescribed condition."""
+"""Matrices that need pivoting: shifted, skew, graded, with a given condition number."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 def shifted_laplacian(n: Size, mode: tuple[int, int] = (1, 2), offset: float = 0.0) -> sp.csc_array:
-    """Laplacian minus one of its eigenvalues, or minus a number near it.
+    """Return a Laplacian minus one of its eigenvalues, or minus a number near it.
 
     ``poisson2d(n) - (lambda + offset) I``, where lambda belongs to the sine wave with `mode` half
-    periods along the axes: as shift-and-invert methods meet it. Singular but for rounding if
-    `offset` is 0; on a square the eigenvalues of unequal modes are double.
+    periods along the axes: as in shift-and-invert methods. Singular up to rounding if `offset` is
+    0; on a square the eigenvalues of modes with unequal components are double.
 
     Parameters
     ----------
     n : int or (int, int)
         Interior points along each axis.
     mode : (int, int)
-        From 1 to the number of points.
+        Half periods along each axis, from 1 to the number of points.
     offset : float
         Distance to the eigenvalue.
 
@@ -52,10 +52,10 @@ def shifted_laplacian(n: Size, mode: tuple[int, int] = (1, 2), offset: float = 0
 
 
 def zero_diagonal(n: int, degree: float = 4.0, seed: int = 0) -> sp.csc_array:
-    """Random symmetric matrix with nothing on its diagonal.
+    """Return a random symmetric matrix without diagonal entries.
 
-    A random perfect matching keeps it structurally regular; all pivots must come from 2x2 blocks
-    or from fill.
+    A random perfect matching makes it structurally regular; all pivots are 2x2 blocks or come from
+    fill.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def zero_diagonal(n: int, degree: float = 4.0, seed: int = 0) -> sp.csc_array:
     degree : float
         Mean number of entries of a column.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------
@@ -90,20 +90,19 @@ def zero_diagonal(n: int, degree: float = 4.0, seed: int = 0) -> sp.csc_array:
 
 
 def near_skew(n: int, symmetric_part: float = 1e-10, seed: int = 0) -> sp.csc_array:
-    """Skew-symmetric grid operator plus a tiny multiple of the identity.
+    """Return a skew-symmetric grid operator plus a tiny multiple of the identity.
 
     Central differences of a wind on an n by n grid with an edge of random weights along each grid
-    line. The diagonal is no pivot, and there is no other in the symmetric part.
+    line. The diagonal gives no stable pivot, and the symmetric part has no other entry.
 
     Parameters
     ----------
     n : int
-        Points along each axis. Of an even number of points the skew part alone is regular for
-        almost all weights.
+        Points along each axis. If even, the skew part alone is regular for almost all weights.
     symmetric_part : float
         The multiple of the identity.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------
@@ -122,19 +121,19 @@ def near_skew(n: int, symmetric_part: float = 1e-10, seed: int = 0) -> sp.csc_ar
 
 
 def graded(n: int, decades: float = 12.0, seed: int = 0) -> sp.csc_array:
-    """Symmetric indefinite matrix whose rows and columns shrink over many decades.
+    """Return a symmetric indefinite matrix whose rows and columns decrease over many decades.
 
     ``S K S`` with ``S = 10^-(decades i / n)``; K is a grid Laplacian with random signs on its
-    diagonal, shifted. Each pivot is sound, and most are tiny beside the first ones.
+    diagonal, shifted. Each pivot is stable, and most are tiny relative to the first ones.
 
     Parameters
     ----------
     n : int
         Points along each axis of the grid.
     decades : float
-        From the first scaling factor to the last.
+        Decades from the first scaling factor to the last.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------
@@ -161,27 +160,26 @@ def conditioned(
     rounds: int = 2,
     seed: int = 0,
 ) -> sp.csc_array:
-    """Sparse matrix with prescribed singular values: ``Q D Q^H``, or ``U D V^H``.
+    """Return a sparse matrix with given singular values: ``Q D Q^H``, or ``U D V^H``.
 
-    D falls geometrically from 1 to ``1 / condition``, in random order, with random signs if
-    symmetric. The unitary factors are products of Givens rotations of random disjoint pairs, each
-    of which doubles the entries of a row. Rounding adds about one part in 1e16 to the least
-    singular value.
+    D decreases geometrically from 1 to ``1 / condition``, in random order, with random signs if
+    symmetric. The unitary factors are products of Givens rotations of random disjoint pairs; each
+    round doubles the entries of a row. Rounding changes the smallest singular value by about 1e-16.
 
     Parameters
     ----------
     n : int
         Order.
     condition : float
-        Ratio of the largest to the least singular value.
+        Ratio of the largest to the smallest singular value.
     symmetric : bool
         Symmetric, or Hermitian if complex.
     dtype : data type
         float32, float64, complex64 or complex128. Computed in double precision.
     rounds : int
-        Of rotations; a row has up to ``4^rounds`` entries.
+        Rounds of rotations; a row has up to ``4^rounds`` entries.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------
@@ -208,7 +206,7 @@ def conditioned(
 
 
 def _rotations(n: int, rounds: int, is_complex: bool, rng: np.random.Generator) -> sp.csr_array:
-    """Unitary product of Givens rotations of disjoint pairs, `rounds` for each row."""
+    """Return a unitary product of `rounds` rounds of Givens rotations of disjoint pairs."""
     Q = sp.csr_array(sp.eye_array(n))
     for _ in range(rounds):
         i, j = rng.permutation(n)[: n - n % 2].reshape(2, -1)
@@ -222,15 +220,15 @@ def _rotations(n: int, rounds: int, is_complex: bool, rng: np.random.Generator) 
 
 
 def permuted(A: Sparse, seed: int = 0, *, symmetric: bool = True) -> sp.csc_array:
-    """The matrix with rows and columns in a random order.
+    """Return a matrix with rows and columns in random order.
 
     Parameters
     ----------
     A : (n, n) sparse matrix or array
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
     symmetric : bool
-        Rows and columns alike, or each in an order of its own.
+        Use the same order for rows and columns; otherwise two orders.
 
     Returns
     -------
@@ -251,7 +249,7 @@ def permuted(A: Sparse, seed: int = 0, *, symmetric: bool = True) -> sp.csc_arra
 
 
 def turned(A: Sparse, seed: int = 0, *, hermitian: bool = True) -> sp.csc_array:
-    """The matrix as a complex one: rows and columns times random numbers of modulus 1.
+    """Return a complex matrix: rows and columns multiplied by random numbers of modulus 1.
 
     ``P A P^H`` keeps eigenvalues and makes a symmetric matrix Hermitian; ``P A P`` keeps singular
     values and makes it complex symmetric.
@@ -260,8 +258,9 @@ def turned(A: Sparse, seed: int = 0, *, hermitian: bool = True) -> sp.csc_array:
     ----------
     A : (n, n) sparse matrix or array
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
     hermitian : bool
+        Return ``P A P^H``, otherwise ``P A P``.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Matrices of graphs and circuits: irregular, with a few nodes that many others touch."""
+"""Matrices of graphs and circuits: irregular, with a few nodes of high degree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def random_geometric(
     n: int, degree: float = 10.0, dimensions: int = 3, seed: int = 0
 ) -> sp.csc_array:
-    """Adjacency of random points in the unit cube that are joined where they are close.
+    """Return the adjacency matrix of random points in the unit cube, joined if they are close.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def random_geometric(
     dimensions : int
         1, 2 or 3.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------
@@ -52,16 +52,16 @@ def random_geometric(
 
 
 def graph_laplacian(graph: nx.Graph | Sparse, shift: float = 1.0) -> sp.csc_array:
-    """Laplacian of a weighted graph, shifted: ``D - W + shift I``.
+    """Return the Laplacian of a weighted graph, shifted: ``D - W + shift I``.
 
     Symmetric positive definite for ``shift > 0``; the smallest eigenvalue is then `shift`.
 
     Parameters
     ----------
     graph : networkx graph, or (n, n) sparse matrix or array
-        Undirected; weights not negative. Of a matrix, the diagonal is ignored.
+        Undirected; weights not negative. The diagonal of a matrix is ignored.
     shift : float
-        Added to the diagonal.
+        Number added to the diagonal.
 
     Returns
     -------
@@ -85,22 +85,22 @@ def graph_laplacian(graph: nx.Graph | Sparse, shift: float = 1.0) -> sp.csc_arra
 
 
 def circuit(n: int, hubs: int = 3, seed: int = 0) -> sp.csc_array:
-    """Modified nodal analysis of a random circuit: ``[[G, B], [B^T, 0]]``.
+    """Return the modified nodal analysis of a random circuit: ``[[G, B], [B^T, 0]]``.
 
-    n nodes with random conductances between near nodes, some between far ones, and each of the
-    `hubs` (supply rails) tied to every fiftieth node; transistors, whose current depends on the
-    voltage of a third node, make G unsymmetric; n // 100 voltage sources add a row and a column
-    each, with a zero on the diagonal. Conductances range over six decades. Regular: the symmetric
-    part of G is positive definite and B has full rank.
+    n nodes with random conductances between near nodes and between a few far ones; each of the
+    `hubs` (supply rails) is connected to every fiftieth node; transistors, whose current depends on
+    the voltage of a third node, make G unsymmetric; each of n // 100 voltage sources adds a row and
+    a column with a zero on the diagonal. Conductances range over six decades. Regular: the
+    symmetric part of G is positive definite and B has full rank.
 
     Parameters
     ----------
     n : int
         Nodes, at least 100.
     hubs : int
-        Nodes of many neighbours.
+        Number of nodes with many neighbours.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def circuit(n: int, hubs: int = 3, seed: int = 0) -> sp.csc_array:
     g = 10.0 ** rng.uniform(-6, 0, i.size)
     W = sp.coo_array((g, (i, j)), shape=(n, n))
     G = graph_laplacian(W + W.T, shift=0.0)
-    # a transistor: its gate changes the current at its drain; the diagonals keep G definite
+    # a transistor: the gate changes the current at the drain; the diagonal keeps G definite
     drain, gate = rng.integers(0, n, n // 4), rng.integers(1, 12, n // 4)
     gate = (drain + gate) % n
     gain = 10.0 ** rng.uniform(-4, 0, drain.size)
@@ -139,23 +139,24 @@ def circuit(n: int, hubs: int = 3, seed: int = 0) -> sp.csc_array:
 
 
 def mna(n: int, sources: int | None = None, frequency: float = 0.0, seed: int = 0) -> sp.csc_array:
-    """Modified nodal analysis of resistors, capacitors and voltage sources.
+    """Return the modified nodal analysis of resistors, capacitors and voltage sources.
 
     ``[[G + i f C, B], [B^T, 0]]`` for n node voltages and the currents of voltage sources between
-    two nodes, or a node and ground; B is their incidence. Conductances range over eight decades
-    and capacitances, nodes to ground, over four. Symmetric, complex symmetric with a frequency.
-    Regular, since sources form no loop; n positive eigenvalues without a frequency.
+    two nodes, or a node and ground; B is their incidence matrix. Conductances range over eight
+    decades, capacitances from nodes to ground over four. Symmetric; complex symmetric if
+    `frequency` is not 0. Regular, as sources form no loop; without frequency n eigenvalues are
+    positive.
 
     Parameters
     ----------
     n : int
-        Nodes, at least 4.
+        Number of nodes, at least 4.
     sources : int, optional
-        Voltage sources, at most n / 2; ``n // 5`` by default.
+        Number of voltage sources, at most n / 2; ``n // 5`` by default.
     frequency : float
         f.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------
@@ -179,7 +180,7 @@ def mna(n: int, sources: int | None = None, frequency: float = 0.0, seed: int = 
     if frequency:
         C = sp.diags_array(10.0 ** rng.uniform(-12, -8, n))
         G = sp.csc_array(G + 1j * frequency * C)
-    ends = rng.permutation(n)[: 2 * sources].reshape(2, -1)  # no node twice, so no loop
+    ends = rng.permutation(n)[: 2 * sources].reshape(2, -1)  # distinct nodes, so no loop
     signs, number = np.repeat([1.0, -1.0], sources), np.tile(np.arange(sources), 2)
     to_ground = np.r_[np.zeros(sources, bool), rng.random(sources) < 0.3]
     signs, at, number = (x[~to_ground] for x in (signs, ends.ravel(), number))

@@ -1,4 +1,4 @@
-"""Optimality conditions of programs: symmetric indefinite, badly scaled near the end."""
+"""Optimality conditions of optimization problems: symmetric indefinite, finally badly scaled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .tensor import Size, csc, grid_shape
 
 
 def optimal_control(n: Size, beta: float = 1e-4) -> sp.csc_array:
-    """Distributed control of a Poisson equation: the state near a given one, by little control.
+    """Return distributed control of a Poisson equation: a state near a target, at low cost.
 
     ``[[h^2 I, 0, K], [0, beta h^2 I, -h^2 I], [K, -h^2 I, 0]]`` for state, control and multiplier
     on the points of a square, with ``K = poisson2d(n)`` (Rees, Dollar and Wathen, SIAM J. Sci.
@@ -21,7 +21,7 @@ def optimal_control(n: Size, beta: float = 1e-4) -> sp.csc_array:
     n : int or (int, int)
         Interior points along each axis.
     beta : float
-        Price of the control, positive. The smaller, the worse conditioned.
+        Cost of the control, positive. The smaller, the larger the condition number.
 
     Returns
     -------
@@ -44,13 +44,12 @@ def optimal_control(n: Size, beta: float = 1e-4) -> sp.csc_array:
 def interior_point(
     n: int, mu: float = 1e-6, quadratic: bool = False, seed: int = 0
 ) -> sp.csc_array:
-    """Newton's equations of an interior point method: ``[[H + D, B^T], [B, 0]]``.
+    """Return Newton's equations of an interior point method: ``[[H + D, B^T], [B, 0]]``.
 
     ``m = n // 3`` random constraints, five entries each, on n - m variables. ``D = z / x`` has
-    the entries of a barrier parameter mu: about mu for the m variables away from their bounds, and
-    about 1 / mu for those that tend to theirs (Wright, SIAM J. Optim. 9, 1998). n - m positive and
-    m negative eigenvalues; the condition grows like ``1 / mu^2``, but not that of the scaled
-    matrix.
+    entries for a barrier parameter mu: about mu for the m variables away from their bounds, and
+    about 1 / mu for variables close to them (Wright, SIAM J. Optim. 9, 1998). n - m positive and m
+    negative eigenvalues; the condition number grows like ``1 / mu^2``, but not after scaling.
 
     Parameters
     ----------
@@ -58,9 +57,9 @@ def interior_point(
         Order of the matrix, at least 6.
     mu : float
         Barrier parameter, positive: 1e-2 at the start of an iteration, 1e-10 at its end.
-    quadratic : bool
+        H is sparse and semidefinite; otherwise 0, as for a linear program.
         H is sparse and semidefinite, rather than 0 as for a linear program.
-    seed : int
+        Seed of the random numbers.
         Of the random numbers.
 
     Returns

@@ -1,4 +1,4 @@
-"""Saddle point matrices: symmetric indefinite, with a block of zeros on the diagonal."""
+"""Saddle point matrices: symmetric indefinite, with a zero block on the diagonal."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .tensor import backward_difference, csc, kron, kron_sum, second_difference
 
 
 def stokes2d(n: int, *, enclosed: bool = False) -> sp.csc_array:
-    """Stokes flow in the unit square between resting walls, on a staggered (MAC) grid.
+    """Return Stokes flow in the unit square between fixed walls, on a staggered (MAC) grid.
 
     ``A = [[-h^2 Laplace, h grad], [-h div, 0]]`` for the n (n - 1) velocities on the faces between
-    cells along either axis and the pressures of all n^2 cells but the last, which is set to zero.
+    cells along either axis and the pressures of all n^2 cells except the last, which is zero.
     Symmetric indefinite and regular: 2 n (n - 1) positive and n^2 - 1 negative eigenvalues.
 
     Parameters
@@ -20,8 +20,8 @@ def stokes2d(n: int, *, enclosed: bool = False) -> sp.csc_array:
     n : int
         Cells along each axis, at least 2.
     enclosed : bool
-        Keep the last pressure, so that pressures are known up to a constant: one more row and
-        column, and of the same rank.
+        Keep the last pressure, so that pressures are defined up to a constant: one more row and
+        column, with the same rank.
 
     Returns
     -------
@@ -39,11 +39,11 @@ def stokes2d(n: int, *, enclosed: bool = False) -> sp.csc_array:
 
 
 def oseen2d(n: int, reynolds: float = 100.0, *, enclosed: bool = False) -> sp.csc_array:
-    """Oseen's equations in the unit square: those of Stokes, in a given wind.
+    """Return Oseen's equations in the unit square: Stokes flow with convection by a given wind.
 
-    ``A = [[h^2 (-Laplace + Re w . grad), h grad], [-h div, 0]]`` on the grid of `stokes2d`, w one
-    vortex without divergence, central differences. A symmetric pattern with unsymmetric values,
-    as Picard's iteration for the Navier-Stokes equations meets them. Regular.
+    ``A = [[h^2 (-Laplace + Re w . grad), h grad], [-h div, 0]]`` on the grid of `stokes2d`, w a
+    divergence-free vortex, central differences. A symmetric pattern with unsymmetric values, as in
+    Picard's iteration for the Navier-Stokes equations. Regular.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def oseen2d(n: int, reynolds: float = 100.0, *, enclosed: bool = False) -> sp.cs
     reynolds : float
         Re.
     enclosed : bool
-        As for `stokes2d`: singular, of the rank of the other.
+        As for `stokes2d`: singular, with the same rank.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def oseen2d(n: int, reynolds: float = 100.0, *, enclosed: bool = False) -> sp.cs
 
 
 def _staggered(n: int, enclosed: bool) -> tuple[sp.csr_array, sp.csr_array]:
-    """-h^2 Laplace of the velocities between n by n cells, and h div."""
+    """Return -h^2 Laplace of the velocities between n by n cells, and h div."""
     if n < 2:
         raise ValueError(f"n must be at least 2, not {n!r}")
     across, along = second_difference(n - 1), second_difference(n, ends=3)
@@ -82,7 +82,7 @@ def _staggered(n: int, enclosed: bool) -> tuple[sp.csr_array, sp.csr_array]:
 
 
 def _convection(rows: int, cols: int) -> sp.csr_array:
-    """h w . grad on a grid of faces, by central differences."""
+    """Return h w . grad on a grid of faces, by central differences."""
     x, y = ((np.arange(size) + 0.5) * np.pi / size for size in (rows, cols))
     along = np.outer(np.sin(x) ** 2, np.sin(2 * y)).ravel()
     across = -np.outer(np.sin(2 * x), np.sin(y) ** 2).ravel()
@@ -96,19 +96,19 @@ def _convection(rows: int, cols: int) -> sp.csr_array:
 
 
 def repeated_constraint(n: int, repeats: int = 1, seed: int = 0) -> sp.csc_array:
-    """The matrix of `kkt` with some constraints stated again, as sums of two others.
+    """Return the matrix of `kkt` with repeated constraints: sums of two others.
 
-    Singular, of rank n: each repetition adds a row and a column that depend on others, as
-    presolves of optimization leave them. A right-hand side in the range has solutions.
+    Singular, of rank n: each repetition adds a dependent row and column, as presolves of
+    optimization leave them. A right-hand side in the range has solutions.
 
     Parameters
     ----------
     n : int
         Order of the matrix without the repetitions, at least 6.
     repeats : int
-        How many constraints are added.
+        Number of added constraints.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------
@@ -135,12 +135,12 @@ def repeated_constraint(n: int, repeats: int = 1, seed: int = 0) -> sp.csc_array
 
 
 def kkt(n: int, regularization: float = 0.0, spread: float = 0.0, seed: int = 0) -> sp.csc_array:
-    """Optimality conditions of a quadratic program: ``[[H, B^T], [B, -r I]]``.
+    """Return the optimality conditions of a quadratic program: ``[[H, B^T], [B, -r I]]``.
 
-    ``m = n // 3`` random constraints on n - m variables; each touches five of them that are not
-    far from each other. H is diagonal with entries between ``10^-spread`` and ``10^spread``, as
-    interior point methods meet them near their end. Symmetric indefinite, n - m positive and m
-    negative eigenvalues; quasidefinite if `regularization` is positive.
+    ``m = n // 3`` random constraints on n - m variables; each contains five variables with similar
+    numbers. H is diagonal with entries between ``10^-spread`` and ``10^spread``, as in the last
+    steps of interior point methods. Symmetric indefinite, n - m positive and m negative
+    eigenvalues; quasidefinite if `regularization` is positive.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def kkt(n: int, regularization: float = 0.0, spread: float = 0.0, seed: int = 0)
     spread : float
         Decades of H on both sides of 1.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def kkt(n: int, regularization: float = 0.0, spread: float = 0.0, seed: int = 0)
     rng = np.random.default_rng(seed)
     m, window = n // 3, 40
     variables = n - m
-    first = 2 * np.arange(m)  # a variable of its own for each constraint: full rank
+    first = 2 * np.arange(m)  # one distinct variable for each constraint: full rank
     neighbours = (first[:, None] + rng.integers(1, window, (m, 4))) % variables
     cols = np.hstack([first[:, None], neighbours]).ravel()
     rows = np.repeat(np.arange(m), 5)

@@ -28,7 +28,7 @@ def grid_shape(n: Size, dimensions: int, smallest: int = 1) -> tuple[int, ...]:
     dimensions : int
         Number of axes.
     smallest : int
-        Fewest points an axis may have.
+        Smallest number of points of an axis.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def grid_shape(n: Size, dimensions: int, smallest: int = 1) -> tuple[int, ...]:
     Raises
     ------
     ValueError
-        If the number of axes or one of the sizes does not fit.
+        If the number of axes or one of the sizes is invalid.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def grid_shape(n: Size, dimensions: int, smallest: int = 1) -> tuple[int, ...]:
 
 
 def second_difference(n: int, ends: float = 2.0) -> sp.csr_array:
-    """Tridiagonal ``(-1, 2, -1)``; the first and the last diagonal entry are `ends`.
+    """Return the tridiagonal ``(-1, 2, -1)``; the first and last diagonal entries are `ends`.
 
     Parameters
     ----------
@@ -79,12 +79,12 @@ def second_difference(n: int, ends: float = 2.0) -> sp.csr_array:
 
 
 def backward_difference(rows: int, cols: int | None = None) -> sp.csr_array:
-    """Bidiagonal matrix, 1 on the diagonal and -1 below: upwind differences.
+    """Return the bidiagonal matrix with 1 on the diagonal and -1 below: upwind differences.
 
     Parameters
     ----------
     rows, cols : int
-        Shape; square if `cols` is not given.
+        Shape; square if `cols` is None.
 
     Returns
     -------
@@ -101,12 +101,12 @@ def backward_difference(rows: int, cols: int | None = None) -> sp.csr_array:
 
 
 def kron(*factors: Sparse) -> sp.csr_array:
-    """Kronecker product of any number of sparse matrices; stored zeros stay stored.
+    """Return the Kronecker product of sparse matrices; explicit zeros stay stored.
 
     Parameters
     ----------
     *factors : sparse arrays
-        The first one belongs to the axis that varies slowest.
+        The first factor belongs to the axis that varies slowest.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def kron(*factors: Sparse) -> sp.csr_array:
 
 
 def kron_sum(*factors: Sparse) -> sp.csr_array:
-    """Sum of operators that act along one axis each: ``A x I + I x B`` for two factors.
+    """Return the sum of operators along one axis each: ``A x I + I x B`` for two factors.
 
     Parameters
     ----------
@@ -150,21 +150,21 @@ def kron_sum(*factors: Sparse) -> sp.csr_array:
 
 
 def hat_functions(cells: int, h: float, clamped: bool = False) -> dict[str, sp.csr_array]:
-    """Finite element matrices of the piecewise linear functions on an interval.
+    """Return finite element matrices of the piecewise linear functions on an interval.
 
     Parameters
     ----------
     cells : int
-        Number of cells; there is one node more.
+        Number of cells; there is one more node.
     h : float
         Length of a cell.
     clamped : bool
-        Leave out the first node.
+        Omit the first node.
 
     Returns
     -------
     dict of (nodes, nodes) csr_array
-        By the derivatives taken of row and column function: ``"00"`` mass, ``"11"`` stiffness,
+        Keys are the derivatives of row and column function: ``"00"`` mass, ``"11"`` stiffness,
         ``"10"`` and ``"01"``. All have the same stored pattern.
 
     Examples
@@ -190,7 +190,7 @@ def hat_functions(cells: int, h: float, clamped: bool = False) -> dict[str, sp.c
 
 
 def q1_products(axes: Sequence[dict[str, sp.csr_array]], a: int, b: int) -> sp.csr_array:
-    """Integrals of ``d_a phi_i d_b phi_j`` over all pairs of multilinear nodal functions.
+    """Return the integrals of ``d_a phi_i d_b phi_j`` over all pairs of multilinear functions.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from .tensor import Size, backward_difference, csc, grid_shape, kron_sum, second
 
 
 def convdiff2d(n: Size, velocity: Sequence[float] = (2.0, 1.0)) -> sp.csc_array:
-    """Convection and diffusion in a rectangle, zero on the boundary, upwind differences.
+    """Return convection and diffusion in a rectangle, zero on the boundary, upwind differences.
 
     ``A = h^2 (-Laplace + w . grad)``, 5 points. An M-matrix, unsymmetric.
 
@@ -37,7 +37,7 @@ def convdiff2d(n: Size, velocity: Sequence[float] = (2.0, 1.0)) -> sp.csc_array:
 
 
 def convdiff3d(n: Size, velocity: Sequence[float] = (2.0, 1.0, 0.5)) -> sp.csc_array:
-    """Convection and diffusion in a box, zero on the boundary, upwind differences.
+    """Return convection and diffusion in a box, zero on the boundary, upwind differences.
 
     ``A = h^2 (-Laplace + w . grad)``, 7 points. An M-matrix, unsymmetric.
 

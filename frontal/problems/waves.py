@@ -9,18 +9,18 @@ from .tensor import Size, csc, grid_shape, kron_sum, second_difference
 
 
 def helmholtz2d(n: Size, points: float = 8.0) -> sp.csc_array:
-    """Helmholtz' equation in a rectangle that waves leave: ``-Laplace u - k^2 u``.
+    """Return Helmholtz' equation in a rectangle that waves leave: ``-Laplace u - k^2 u``.
 
     ``A = h^2 (-Laplace - k^2)`` on n x n cells, 5 points. On the boundary ``du/dn = i k u``, which
-    lets plane waves out that meet it at a right angle: the flux through the face of a cell of
-    value u is ``i k h u / (1 - i k h / 2)``. Complex symmetric, not Hermitian, indefinite.
+    absorbs plane waves at normal incidence: the flux through the face of a cell with value u is
+    ``i k h u / (1 - i k h / 2)``. Complex symmetric, not Hermitian, indefinite.
 
     Parameters
     ----------
     n : int or (int, int)
         Cells along each axis.
     points : float
-        Cells in a wavelength: ``k h = 2 pi / points``.
+        Cells per wavelength: ``k h = 2 pi / points``.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def helmholtz2d(n: Size, points: float = 8.0) -> sp.csc_array:
 
 
 def helmholtz3d(n: Size, points: float = 8.0) -> sp.csc_array:
-    """Helmholtz' equation in a box that waves leave: ``-Laplace u - k^2 u``.
+    """Return Helmholtz' equation in a box that waves leave: ``-Laplace u - k^2 u``.
 
     As `helmholtz2d`, on n x n x n cells with 7 points.
 
@@ -45,7 +45,7 @@ def helmholtz3d(n: Size, points: float = 8.0) -> sp.csc_array:
     n : int or (int, int, int)
         Cells along each axis.
     points : float
-        Cells in a wavelength: ``k h = 2 pi / points``.
+        Cells per wavelength: ``k h = 2 pi / points``.
 
     Returns
     -------

@@ -1,10 +1,10 @@
-"""A plan in which columns belong to the fronts that could eliminate them.
+"""A plan with delayed columns in the fronts that eliminated them.
 
-A numeric phase may find that a front has no sound pivots for some of its columns, which its parent
-or an ancestor eliminates in its place. For other values of the pattern these are likely to fail
-there again, and a plan in which they belong to the later front from the beginning needs no exchange
-any more. It is made without a look at the pattern of A: the rows of each front are those that it
-had, and the columns that went through it.
+In a numeric phase, a front may lack acceptable pivots for columns, which its parent or another
+ancestor then eliminates. With other values of the same pattern these columns are likely to be
+delayed again. A plan that assigns them to the later front from the start needs no delays.
+The fronts are computed without the pattern of A: the rows of each front are its previous rows and
+the columns and rows that passed through it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from .supernodes import TILE
 
 
 class Elimination(NamedTuple):
-    """Which front eliminated which columns; named by their positions in the plan before.
+    """The columns that each front eliminated, by their positions in the previous plan.
 
     Attributes
     ----------
     counts : (f,) int32 array
-        Columns that each front eliminated.
+        Number of columns that each front eliminated.
     columns, rows : (n,) int32 arrays
-        They, and as many rows, front by front; the same for a method of one triangle.
+        The eliminated columns and rows, front by front; equal for a method of one triangle.
     late_pointer : (f + 1,) int64 array
         Extent of each front's columns in `late_columns`.
     late_columns, late_rows : int32 arrays
-        Columns and rows that each front had to leave to its parent, its own and its children's.
+        Columns and rows that each front delayed to its parent, of its own and of its children.
     """
 
     counts: np.ndarray
@@ -68,7 +68,7 @@ class Renumbered(NamedTuple):
 
 @jit
 def _renumber(parent, count):
-    """New numbers of the fronts that eliminate something, and their parents."""
+    """Return new numbers of the fronts that eliminate columns, and the parents of these fronts."""
     fronts = parent.size
     front = np.full(fronts, -1, np.int32)
     above = np.empty(fronts, np.int32)
@@ -78,7 +78,7 @@ def _renumber(parent, count):
             front[s] = number
             number += 1
     tree = np.full(number, -1, np.int32)
-    for s in range(fronts - 1, -1, -1):  # parents first: the nearest one that is left
+    for s in range(fronts - 1, -1, -1):  # parents first; `above`: nearest remaining ancestor
         p = parent[s]
         above[s] = -1 if p < 0 else front[p] if front[p] >= 0 else above[p]
         if front[s] >= 0:
@@ -88,7 +88,7 @@ def _renumber(parent, count):
 
 @jit
 def _new_front_rows(plan_pointer, plan_rows, outcome, column, row, start, front, scratch, out):
-    """Ascending rows of the fronts, in `out` where there is room; returns their extents."""
+    """Write ascending rows of the fronts to `out`, as far as they fit; return their extents."""
     pointer = np.zeros(start.size, np.int64)
     mark = np.full(column.size, -1, np.int32)
     for s in range(front.size):
@@ -115,7 +115,7 @@ def _new_front_rows(plan_pointer, plan_rows, outcome, column, row, start, front,
 
 
 def renumber(symbolic: Symbolic, outcome: Elimination) -> Renumbered:
-    """The fronts of an analysis after an outcome."""
+    """Return the fronts of a symbolic phase after an elimination."""
     plan, n = symbolic.plan, symbolic.n
     front, tree = _renumber(plan.parent, outcome.counts)
     start = np.zeros(tree.size + 1, np.int32)
@@ -129,7 +129,7 @@ def renumber(symbolic: Symbolic, outcome: Elimination) -> Renumbered:
 
 
 def _tiles_behind(symbolic: Symbolic) -> np.ndarray:
-    """Of each column, how many tiles of pivots its front has behind that of the column."""
+    """Return, for each column, the number of later tiles of pivots in its front."""
     start = symbolic.plan.start
     k = np.diff(start)
     offset = np.arange(symbolic.n) - np.repeat(start[:-1], k)
@@ -137,8 +137,8 @@ def _tiles_behind(symbolic: Symbolic) -> np.ndarray:
 
 
 def movable(symbolic: Symbolic, columns: np.ndarray) -> np.ndarray:
-    """Those of some columns, by position, whose front has a parent, or tiles behind theirs."""
-    if not columns.size:  # as most often: what follows looks at all columns
+    """Return the columns, by position, whose front has a parent or later tiles of pivots."""
+    if not columns.size:  # the usual case; the code below processes all columns
         return columns
     front = _front_of_columns(symbolic)[columns]
     return columns[(symbolic.plan.parent[front] >= 0) | (_tiles_behind(symbolic)[columns] > 0)]
@@ -147,11 +147,11 @@ def movable(symbolic: Symbolic, columns: np.ndarray) -> np.ndarray:
 def delay_to_parent(
     symbolic: Symbolic, failed: np.ndarray, rows: np.ndarray | None = None
 ) -> Symbolic:
-    """The symbolic phase in which columns are eliminated later.
+    """Return the symbolic phase with failed columns eliminated later.
 
-    Where pivots are sought in tiles, they come last in their fronts: all that others add to them is
-    then in their own tile. Those that are in the last tile already belong to the parent of their
-    front, and come last there.
+    If pivots are sought within tiles, failed columns move to the end of their fronts, so that
+    updates from other columns complete them before their own tile is factorized. Columns of the
+    last tile move to the end of the parent front.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def delay_to_parent(
     failed : int array
         Positions of the columns.
     rows : int array, optional
-        Of LU: a row of the same tile for each of them, that goes along; its own if not given.
+        For LU: for each column a row of the same tile that moves along; default: the column's row.
     """
     plan, late = symbolic.plan, np.zeros(symbolic.n, np.bool_)
     late[movable(symbolic, failed)] = True
@@ -171,20 +171,21 @@ def delay_to_parent(
         extra_columns, extra_rows = (
             np.setdiff1d(moved, rows),
             np.setdiff1d(rows, moved),
-        )  # as many in each tile
+        )  # equally many in each tile
         beside[extra_columns], beside[extra_rows] = extra_rows, extra_columns
     taker = np.where(leaves, plan.parent[front], front)
     return _arranged(symbolic, taker, late, leaves, beside)
 
 
 def place_delayed_last(symbolic: Symbolic, before: Symbolic) -> Symbolic:
-    """The symbolic phase in which columns come last in fronts that were not theirs before.
+    """Return the symbolic phase with columns last in their front if it is not their front before.
 
-    It is for pivots of LU that are sought in tiles; see `delay_to_parent`. Fronts of one tile stay.
+    This is for LU with pivots sought within tiles; see `delay_to_parent`. Fronts of one tile stay
+    unchanged.
     """
     position = inverse(before.perm)[symbolic.perm]
     old, front = _front_of_columns(before)[position], _front_of_columns(symbolic)
-    latest = np.maximum.reduceat(old, symbolic.plan.start[:-1])  # others come from below
+    latest = np.maximum.reduceat(old, symbolic.plan.start[:-1])  # smaller: delayed columns
     late = (old != latest[front]) & (np.diff(symbolic.plan.start)[front] > TILE)
     beside = np.arange(symbolic.n, dtype=np.int32)
     none = np.zeros_like(late)
@@ -203,9 +204,9 @@ def _arranged(
     leaves: np.ndarray,
     beside: np.ndarray,
 ) -> Symbolic:
-    """The symbolic phase in which fronts have the columns that they take, `late` ones last.
+    """Return the symbolic phase in which front ``taker[j]`` has column j; `late` columns last.
 
-    Rows go where the columns go that they are `beside`.
+    Row ``beside[j]`` moves with column j.
     """
     n, start = symbolic.n, symbolic.plan.start
     columns = np.lexsort((np.arange(n), late, taker)).astype(np.int32)
@@ -217,14 +218,14 @@ def _arranged(
 
 
 def replan_delayed(symbolic: Symbolic, outcome: Elimination, new: Renumbered) -> Symbolic:
-    """The symbolic phase with the fronts of an outcome.
+    """Return the symbolic phase with the fronts of an elimination.
 
     Parameters
     ----------
     symbolic : Symbolic
     outcome : Elimination
     new : Renumbered
-        Of these.
+        `renumber` of both.
     """
     perm = symbolic.perm[outcome.columns]
     row_perm = symbolic.row_perm[outcome.rows]

@@ -1,8 +1,8 @@
-"""The diagonal of a matrix: which entries are tiny, and which columns get no pivot from it.
+"""The diagonal of a matrix: tiny entries, and columns that they leave without a pivot.
 
-A column whose diagonal entry is tiny need not be paired with another: elimination of a neighbour
-fills its diagonal, and in its own front a neighbour makes a 2x2 pivot with it, or gives LU a row.
-Only a column without either is *stranded*: it must have a partner in its front, or be delayed.
+A column with a tiny diagonal entry need not be paired: elimination of an earlier neighbour
+fills its diagonal entry, and a neighbour in its front forms a 2x2 pivot with it, or offers LU a
+row. Only a column without both is *stranded*: it needs a partner in its front, or is delayed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from .._typing import Sparse
 
-MIN_SYMMETRY = 0.6  # below this share of mirrored entries the matching repays itself in fill
-TINY_DIAGONAL = 1e-8  # of the largest entry of row and column
+MIN_SYMMETRY = 0.6  # share of mirrored entries below which a matching saves fill
+TINY_DIAGONAL = 1e-8  # bound of a tiny diagonal entry over the largest entries of row and column
 
 
 @brief
@@ -42,7 +42,7 @@ def _tiny_diagonal(indptr, indices, size):
 
 
 def _stands_out(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> bool:
-    """Whether no diagonal entry is tiny beside any entry at all, which is seen in passing."""
+    """Return whether no diagonal entry is tiny relative to any entry: a quick sufficient test."""
     extremes = parallel_for(lambda *bounds: _extremes(indptr, indices, data, *bounds), indptr)
     smallest, largest = min(one for one, _ in extremes), max(other for _, other in extremes)
     return bool(0 < TINY_DIAGONAL * largest <= smallest)
@@ -50,7 +50,7 @@ def _stands_out(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> bo
 
 @jit
 def _extremes(indptr, indices, data, first, last):
-    """The least diagonal entry of some columns, and their largest one; (0, 0) if there is NaN."""
+    """Return least diagonal and largest entry of some columns; (0, 0) if one is not finite."""
     smallest, largest = np.inf, 0.0
     for j in range(first, last):
         diagonal = 0.0
@@ -66,12 +66,14 @@ def _extremes(indptr, indices, data, first, last):
 
 
 def tiny_diagonal(A: sp.csc_array) -> NDArray[np.bool_]:
-    """Columns whose diagonal entry is 0, missing or below 1e-8 of the largest of row and column.
+    """Return the columns with a diagonal entry that is 0, missing or below 1e-8 relatively.
+
+    The entry is compared with the largest entries of its row and of its column.
 
     Parameters
     ----------
     A : (n, n) csc_array
-        Without duplicates, real or complex.
+        Real or complex, without duplicates.
 
     Returns
     -------
@@ -81,7 +83,7 @@ def tiny_diagonal(A: sp.csc_array) -> NDArray[np.bool_]:
 
 
 def tiny_entries(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> NDArray[np.bool_]:
-    """As `tiny_diagonal`, of arrays by columns."""
+    """Return `tiny_diagonal` of CSC arrays."""
     if not is_short(indptr) and _stands_out(indptr, indices, data):
         return np.zeros(indptr.size - 1, np.bool_)
     if data.dtype.kind != "c":
@@ -116,25 +118,25 @@ def _stranded(indptr, indices, data, tiny, place, start):
 def columns_without_pivot(
     A: sp.csc_array, tiny: NDArray[np.bool_], place: NDArray[np.int32], start: NDArray[np.int32]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Columns with tiny diagonal entries that elimination leaves as they are.
+    """Return the columns whose tiny diagonal entries are unchanged by elimination.
 
     Parameters
     ----------
     A : (n, n) csc_array
-        Of symmetric pattern. Stored zeros are no entries.
+        Matrix of symmetric pattern. Stored zeros do not count as entries.
     tiny : (n,) bool array
-        As `tiny_diagonal` says.
+        Result of `tiny_diagonal`.
     place : (n,) int32 array
-        When each column is eliminated.
+        Elimination position of each column.
     start : (fronts + 1,) int32 array
         First pivot column of each front, in elimination order.
 
     Returns
     -------
     early : (n,) bool array
-        Columns before all their neighbours: the pivot is the diagonal entry of A.
+        Tiny columns eliminated before all their neighbours: the pivot is the diagonal entry of A.
     stranded : (n,) bool array
-        Those of them that have no neighbour among the pivot columns of their front.
+        Early columns without a neighbour among the pivot columns of their front.
 
     Examples
     --------
@@ -149,10 +151,10 @@ def columns_without_pivot(
 
 
 def needs_matching(A: Sparse) -> bool:
-    """Tell whether LU should permute rows by a matching before it orders ``A + A^T``.
+    """Return whether LU should permute rows by a matching before it orders ``A + A^T``.
 
-    So it should where the pattern is far from symmetric (there the matching saves fill, up to a
-    factor of 80, while above 60 % symmetry it saves none), and where a diagonal entry is zero,
+    It should if the pattern is far from symmetric (a matching then saves fill, up to a
+    factor of 80, while above 60 % symmetry it saves none), or if a diagonal entry is zero,
     missing or below 1e-8 of the largest entries of its row and of its column.
 
     Parameters
@@ -178,7 +180,7 @@ def pattern_symmetry(A: Sparse) -> float:
     Parameters
     ----------
     A : (n, n) sparse matrix or array
-        Values do not matter: stored zeros count.
+        Real or complex; stored zeros count as entries.
 
     Returns
     -------
@@ -196,9 +198,9 @@ def pattern_symmetry(A: Sparse) -> float:
 
 
 def mirrored_share(indptr: np.ndarray, indices: np.ndarray) -> float:
-    """As `pattern_symmetry`, of a pattern by columns whose rows ascend."""
+    """Return `pattern_symmetry` of a pattern by columns with ascending rows."""
     if not is_short(indptr) and compare_triangles(indptr, indices, None, False):
-        return 1.0  # as it is most often, and threads have seen that sooner
+        return 1.0  # the usual case, which threads check faster
     return _mirrored_share(indptr, indices)
 
 

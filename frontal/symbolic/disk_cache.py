@@ -1,7 +1,7 @@
-"""Symbolic phases kept on disk, where ``FRONTAL_ANALYSIS_CACHE`` names a folder for them.
+"""Symbolic phases cached on disk, in the folder that ``FRONTAL_ANALYSIS_CACHE`` names.
 
-A file is named by a hash of all that its content follows from, the sources of this package
-included. Many processes may share a folder: files appear whole, and one that is damaged is removed.
+A file is named by a hash of all inputs of its content, including the sources of this package.
+Several processes may share a folder: files are written atomically, and damaged files are removed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from .serialize import FORMAT, read_outcome, record
 log = logging.getLogger("frontal")
 
 KIND = "frontal symbolic phase"
-MIN_CACHED_COLUMNS = 2000  # columns: what has fewer is analyzed in the time that a file takes
+MIN_CACHED_COLUMNS = 2000  # columns; smaller matrices are analyzed in the time of reading a file
 _ENDING = ".analysis"
-_BYTES = 10**9
-_FORGOTTEN = 3600.0  # seconds after which nobody goes on with a file that was not finished
+_BYTES = 10**9  # default limit of the folder in bytes
+_FORGOTTEN = 3600.0  # seconds after which an unfinished file is removed
 
 
 def cached_symbolic_phase(
@@ -44,7 +44,7 @@ def cached_symbolic_phase(
     clock: StageTimer,
     ahead: Begin | None = None,
 ) -> SymbolicOutcome:
-    """As `symbolic_phase`, which has it, from the folder where that has been done before."""
+    """Return `symbolic_phase`, from the cache folder if it is stored there."""
     folder = os.environ.get("FRONTAL_ANALYSIS_CACHE") if matrix.n >= MIN_CACHED_COLUMNS else None
     if not folder:
         return symbolic_phase(matrix, method, choices, machine, clock, ahead)
@@ -62,7 +62,7 @@ def cached_symbolic_phase(
 
 
 def _limit() -> int:
-    """``FRONTAL_ANALYSIS_CACHE_BYTES``, else 1 GB."""
+    """Return ``FRONTAL_ANALYSIS_CACHE_BYTES``, or 1 GB by default."""
     asked = os.environ.get("FRONTAL_ANALYSIS_CACHE_BYTES")
     if not asked:
         return _BYTES
@@ -76,10 +76,10 @@ def _limit() -> int:
 def _key(
     matrix: Canonical, method: Method, choices: SymbolicOptions, machine: Callable[[float], str]
 ) -> str:
-    """A hash of all that a symbolic phase looks at."""
+    """Return a hash of all inputs of a symbolic phase."""
     values = looks_at_values(matrix, method)
     machines = machine(0.0), machine(np.inf), repr(MACHINES)
-    environment = thread_count(), metis.available()  # by which orderings are tried
+    environment = thread_count(), metis.available()  # both decide which orderings are tried
     chosen = choices.ordering, choices.reuse, choices.pairs
     about = SOURCES, FORMAT, matrix.n, method.name, machines, environment, chosen, values
     digest = hashlib.blake2b(repr(about).encode(), digest_size=20)
@@ -95,7 +95,7 @@ def _key(
 
 
 def _read(path: Path, key: str, matrix: Canonical) -> SymbolicOutcome | None:
-    """What a file holds; None if there is none, or nothing to be trusted."""
+    """Return the content of a file, or None if the file is missing or invalid."""
     try:
         with Archive(path) as archive:
             if archive.header.get("kind") != KIND or archive.header.get("key") != key:
@@ -107,21 +107,21 @@ def _read(path: Path, key: str, matrix: Canonical) -> SymbolicOutcome | None:
             and np.array_equal(symbolic.indices, matrix.indices)
         ):
             raise ValueError("it is of another pattern")
-        with contextlib.suppress(OSError):  # of another user's file
-            os.utime(path)  # used last
+        with contextlib.suppress(OSError):  # the file may belong to another user
+            os.utime(path)  # mark as recently used
         return outcome
     except FileNotFoundError:
         return None
     except (OSError, MemoryError) as error:
         log.info("analyzing anew: %s cannot be read: %s", path, error)
-    except Exception as error:  # whatever a damaged file may cause
+    except Exception as error:  # a damaged file may cause any exception
         log.warning("analyzing anew, and removing %s: %s", path, error)
         _remove(path)
     return None
 
 
 def _store(path: Path, key: str, outcome: SymbolicOutcome, limit: int) -> None:
-    """Write a file, and remove those used longest ago that it leaves no room for."""
+    """Write a file, and remove the least recently used files above the limit."""
     header, arrays = record(outcome)
     if sum(array.nbytes for array in arrays.values()) > limit:
         log.info("the analysis is not kept: it is larger than FRONTAL_ANALYSIS_CACHE_BYTES")
@@ -135,12 +135,12 @@ def _store(path: Path, key: str, outcome: SymbolicOutcome, limit: int) -> None:
 
 
 def _evict_oldest(folder: Path, limit: int) -> None:
-    """Remove the files used longest ago, until the others are within the limit."""
+    """Remove the least recently used files until the remaining ones are within the limit."""
     files = []
     for path in folder.iterdir():
         try:
             status = path.stat()
-        except FileNotFoundError:  # another process was faster
+        except FileNotFoundError:  # removed by another process
             continue
         if path.suffix == _ENDING:
             files.append((status.st_mtime_ns, status.st_size, path))

@@ -1,7 +1,8 @@
-"""Exponents of powers of two that bring the largest entry of each row and column near 1.
+"""Exponents of powers of two that scale the largest entry of each row and column to about 1.
 
-Rows and then columns, or both alike by turns (Ruiz, RAL-TR-2001-034). All of it is exact but for
-sums that are rounded as IEEE 754 has it: every device finds the same (sparse/equilibrate.cu).
+Rows are scaled first and then columns, or both together in repeated sweeps (Ruiz,
+RAL-TR-2001-034). All operations are exact except sums, which are rounded by IEEE 754: every
+device computes the same result (sparse/equilibrate.cu).
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ import numpy as np
 
 from ..compile.jit import brief, inner, jit
 
-MAX_EXPONENT = 1022  # exponent of a power of two whose inverse is a normal number, too
-SWEEPS = 10  # each halves the decades between a row's largest entry and 1,
+MAX_EXPONENT = 1022  # largest exponent of a power of two whose inverse is also a normal number
+SWEEPS = 10  # most sweeps; each halves the exponent of a row's largest entry
 _CONVERGED_BELOW = (
-    0.5  # and one by less than this power of two is the last: they are rounded to whole ones
+    0.5  # largest change of an exponent in the last sweep: exponents are rounded to integers
 )
-_ZERO = -(1 << 20)  # an exponent for zero, below all sums of others
-# bits of a double: the fraction, those of infinity, and the fraction of the root of 2
+_ZERO = -(1 << 20)  # exponent of zero, below all sums of other exponents
+# bits of a double: the fraction, infinity, and the fraction of the square root of 2
 _FRACTION, _ENDLESS, _ROOT = (1 << 52) - 1, 0x7FF << 52, 0x6A09E667F3BCD
 ONE_BITS = np.int64(0x3FF << 52)  # the bits of 1
 
 
 def modulus(data: np.ndarray) -> np.ndarray:
-    """Moduli, of complex numbers those of their larger parts, which every device has alike."""
+    """Return moduli; for complex numbers the larger part's modulus, equal on every device."""
     if data.dtype.kind != "c":
         return np.abs(data)
     return np.maximum(np.abs(np.real(data)), np.abs(np.imag(data)))
@@ -30,13 +31,16 @@ def modulus(data: np.ndarray) -> np.ndarray:
 
 @inner
 def larger_part(x):
-    """As `modulus`, of one number."""
+    """Return `modulus` of one number."""
     return max(abs(x.real), abs(x.imag))
 
 
 @inner
 def _exponent(bits):
-    """Exponent of the power of two nearest to a positive number of such bits, `_ZERO` for zero."""
+    """Return the exponent of the power of two nearest to a number >= 0 with these bits.
+
+    The result is `_ZERO` for zero and NaN, and 0 for infinity.
+    """
     if bits >= _ENDLESS:
         return 0 if bits == _ENDLESS else _ZERO
     if bits == 0:
@@ -47,9 +51,10 @@ def _exponent(bits):
 
 @inner
 def _normal(bits):
-    """Bits of a positive number as if all had fractions of so many places: below 0 for small ones.
+    """Return the bits of a positive number; for a subnormal one, with a normalized fraction.
 
-    The logarithm to base 2 of the number is that of these bits over 2^52, less 1023, but for 0.09.
+    The exponent field of small subnormal numbers becomes negative. The base-2 logarithm of the
+    number is the result over 2^52, minus 1023, to within 0.09.
     """
     if bits > _FRACTION:
         return bits
@@ -61,7 +66,7 @@ def _normal(bits):
 
 @brief
 def exponents(x):
-    """Exponent of the power of two nearest to each number, 0 for what is not positive."""
+    """Return the exponent of the power of two nearest to each number, 0 if not positive."""
     out = np.zeros(x.size, np.int64)
     bits = x.view(np.int64)
     for i in range(x.size):
@@ -72,7 +77,7 @@ def exponents(x):
 
 @brief
 def powers(exponent):
-    """Powers of two, whose inverses are numbers too."""
+    """Return powers of two, with exponents limited so that their inverses are normal numbers."""
     bits = np.empty(exponent.size, np.int64)
     for i in range(bits.size):
         bits[i] = ONE_BITS + (min(max(np.int64(exponent[i]), -MAX_EXPONENT), MAX_EXPONENT) << 52)
@@ -81,7 +86,7 @@ def powers(exponent):
 
 @jit
 def _gains(indptr, indices, size, by_row, by_column):
-    """Exponents of the largest entry of each row, and then of each column; 0 for empty ones."""
+    """Return exponents of the largest entry of each row, then of each column; 0 for empty ones."""
     n = indptr.size - 1
     row_gain, column_gain = np.full(n, _ZERO), np.zeros(n, np.int64)
     for j in range(n):
@@ -102,7 +107,7 @@ def _gains(indptr, indices, size, by_row, by_column):
 
 @inner
 def _balance(row, column):
-    """Let one side of a scaling have what is too large in the other one."""
+    """Shift exponents between rows and columns if one exceeds `MAX_EXPONENT`."""
     n = row.size
     largest, smallest, highest, lowest = row[0], row[0], column[0], column[0]
     for i in range(n):
@@ -116,7 +121,7 @@ def _balance(row, column):
 
 @brief
 def equal(indptr, indices, bits, by_row, by_column):
-    """See `equilibrate`: for bits of moduli, and exponents to begin with, which it changes."""
+    """Compute `equilibrate` from bits of moduli; overwrite the initial exponents."""
     size = np.empty(bits.size, np.int64)
     for p in range(bits.size):
         size[p] = _exponent(bits[p])
@@ -135,36 +140,36 @@ def equilibrate(
     row: np.ndarray | None = None,
     column: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scalings that bring the largest entry of every row and column near 1.
+    """Return scalings that bring the largest entry of every row and column to about 1.
 
     Parameters
     ----------
     indptr, indices, data : arrays
         A by columns, (n, n).
     row, column : (n,) float arrays, optional
-        Scalings to begin with, such as those of a maximum-product matching.
+        Initial scalings, such as those of a maximum-product matching.
 
     Returns
     -------
     row, column : (n,) float64 arrays
-        Powers of two, whose inverses are numbers too.
+        Powers of two whose inverses are normal numbers.
     """
     by_row, by_column = (
         np.zeros(indptr.size - 1, np.int64) if a is None else exponents(a) for a in (row, column)
     )
-    # exponents are added: the product of the powers may be no number
+    # exponents are added, since the product of the powers may overflow
     bits = modulus(data).astype(np.float64, copy=False).view(np.int64)
     return equal(indptr, indices, bits, by_row, by_column)
 
 
 def mean_exponents(row: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Those of the geometric means of the factors of rows and columns, not rounded."""
+    """Return exponents of the geometric means of row and column factors, not rounded."""
     return 0.5 * (np.log2(row) + np.log2(column))
 
 
 @brief
 def logarithms(bits):
-    """Those to base 2, but for 0.09, of moduli of such bits; -inf where these are no numbers."""
+    """Return base-2 logarithms of moduli from their bits, to within 0.09; -inf for 0, inf, NaN."""
     out, tiny = np.empty(bits.size), False
     for p in range(bits.size):
         number = (bits[p] > 0) & (bits[p] < _ENDLESS)
@@ -179,7 +184,7 @@ def logarithms(bits):
 
 @jit
 def equal_rows(indptr, indices, size, scale):
-    """Change the exponents of rows and columns alike until the largest of each row is near 0."""
+    """Change the common exponents of rows and columns until each row's largest is about 0."""
     n = scale.size
     gain = np.empty(n)
     for _ in range(SWEEPS):
@@ -203,19 +208,19 @@ def equilibrate_symmetric(
     row: np.ndarray | None = None,
     column: np.ndarray | None = None,
 ) -> np.ndarray:
-    """One scaling of rows and columns that brings the largest entry of each of them near 1.
+    """Return one scaling of rows and columns that brings the largest entry of each to about 1.
 
     Parameters
     ----------
     indptr, indices, data : arrays
-        A by columns, (n, n), its moduli symmetric.
+        A by columns, (n, n), with symmetric moduli.
     row, column : (n,) float arrays, optional
-        Scalings whose geometric mean is begun with, such as those of a matching.
+        Scalings whose geometric mean is the initial scaling, such as those of a matching.
 
     Returns
     -------
     (n,) float64 array
-        Powers of two, whose inverses are numbers too.
+        Powers of two whose inverses are normal numbers.
     """
     scale = np.zeros(indptr.size - 1)
     if row is not None and column is not None:

@@ -1,6 +1,6 @@
-"""Maximum-product matching of rows to columns, and the scaling that comes with it.
+"""Maximum-product matching of rows to columns, and its scaling.
 
-LU with static fronts wants large entries on the diagonal before anything is ordered. With the
+LU with static fronts needs large entries on the diagonal before the ordering. With the
 costs ``c_ij = log max_k |a_kj| - log |a_ij|`` the row permutation of largest diagonal product is a
 minimum-cost assignment. Its dual variables obey ``c_ij - u_i - v_j >= 0``, with equality on matched
 entries: ``exp(u_i)`` and ``exp(v_j) / max_k |a_kj|`` scale the matrix to entries of modulus at
@@ -26,21 +26,21 @@ from .row_reduction import augmenting_row_reduction
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAX_EXPONENT = 700.0  # exp() of it is finite in double precision
+MAX_EXPONENT = 700.0  # largest modulus of an argument of exp: the result is finite and normal
 
 
 @dataclass(frozen=True)
 class Matching:
-    """Rows matched to columns, and the scaling that makes the matched entries 1.
+    """Rows matched to columns, and the scaling that makes the matched entries 1 in modulus.
 
     Attributes
     ----------
     rows : (n,) int32 array
-        ``rows[j]`` is the row matched to column j, -1 if there is none.
+        ``rows[j]`` is the row matched to column j, or -1.
     row_scale, col_scale : (n,) float64 arrays
         ``|row_scale[i] * A[i, j] * col_scale[j]|`` is at most 1, and 1 on matched entries.
     rank : int
-        Number of matched columns: the structural rank, not counting stored zeros.
+        Number of matched columns: the structural rank without stored zeros.
     """
 
     rows: NDArray[np.int32]
@@ -51,7 +51,7 @@ class Matching:
 
 @jit
 def _cheap_assignment(indptr, indices, cost, u, v, entry, cols):
-    """Set dual variables and match what they allow at once, or with one column moved aside.
+    """Set dual variables and match columns without a search, or by rematching one other column.
 
     ``entry[j]`` is the position of the matched entry of column j, ``cols[i]`` the column of row i.
     """
@@ -71,7 +71,7 @@ def _cheap_assignment(indptr, indices, cost, u, v, entry, cols):
         elif entry[owner[i]] < 0:
             entry[owner[i]] = cheapest[i]
             cols[i] = owner[i]
-    look = indptr[:-1].copy()  # where the search of a free row goes on in each column
+    look = indptr[:-1].copy()  # where each column continues its search for a free row
     for j in range(n):
         if entry[j] >= 0 or indptr[j] == indptr[j + 1]:
             continue
@@ -102,7 +102,7 @@ def _cheap_assignment(indptr, indices, cost, u, v, entry, cols):
 
 @inner
 def _push(keys, items, size, key, item):
-    """Put an item into a binary heap of `size` items, the least key on top."""
+    """Insert an item into a binary heap of `size` items with the least key on top."""
     k = size
     while k > 0:
         above = (k - 1) >> 1
@@ -117,7 +117,7 @@ def _push(keys, items, size, key, item):
 
 @inner
 def _pop(keys, items, size):
-    """Take the top off a binary heap of `size` items."""
+    """Remove the top of a binary heap of `size` items."""
     size -= 1
     key = keys[size]
     k = 0
@@ -138,11 +138,11 @@ def _pop(keys, items, size):
 
 @inner
 def _shortest_path(root, indptr, indices, cost, u, v, cols, dist, came, source, tree, heap):
-    """Shortest augmenting path from column `root`, by Dijkstra in the reduced costs.
+    """Find the shortest augmenting path from column `root`, by Dijkstra in the reduced costs.
 
-    Fills ``dist``, ``came`` (position of the entry by which a row was reached) and ``source`` (its
-    column), and lists the rows whose distance is final in ``tree``. Returns the free row at the
-    end, -1 if there is none, its distance, and the numbers of rows in the tree and pushed.
+    Fill ``dist``, ``came`` (position of the entry by which a row was reached) and ``source`` (its
+    column), and list the rows whose distance is final in ``tree``. Return the free row at the
+    end or -1, its distance, and the numbers of rows in the tree and pushed.
     """
     keys, items, stack, pushed = heap
     best, best_row = np.inf, np.int64(-1)
@@ -153,7 +153,7 @@ def _shortest_path(root, indptr, indices, cost, u, v, cols, dist, came, source, 
             i = indices[p]
             d = distance + max(cost[p] - u[i] - v[j], 0.0)
             if d >= best or d >= dist[i]:
-                continue  # final rows fail here: their distance is at most `here`
+                continue  # final rows fail here: their distance is at most `distance`
             if dist[i] == np.inf:
                 pushed[n_pushed] = i
                 n_pushed += 1
@@ -163,7 +163,7 @@ def _shortest_path(root, indptr, indices, cost, u, v, cols, dist, came, source, 
             if cols[i] < 0:
                 best, best_row = d, np.int64(i)
             elif d <= distance:
-                stack[top] = i  # as near as can be: no need of the heap
+                stack[top] = i  # at the current distance: the heap is not needed
                 top += 1
             else:
                 _push(keys, items, size, d, i)
@@ -176,7 +176,7 @@ def _shortest_path(root, indptr, indices, cost, u, v, cols, dist, came, source, 
             key, item = keys[0], items[0]
             _pop(keys, items, size)
             size -= 1
-            if key == dist[item]:  # else reached by a shorter way since
+            if key == dist[item]:  # else a shorter path was found later
                 i = np.int64(item)
         if i < 0 or dist[i] >= best:
             return best_row, best, n_tree, n_pushed
@@ -187,10 +187,11 @@ def _shortest_path(root, indptr, indices, cost, u, v, cols, dist, came, source, 
 
 @jit
 def _augment(indptr, indices, cost, u, v, entry, cols, group, row_group):
-    """Match the columns still free by shortest augmenting paths; returns the number of failures.
+    """Match the free columns by shortest augmenting paths; return the number of failures.
 
-    Where column k finds no path, all rows that it reaches are taken and stay so, and the columns
-    matched to them have no others. They form group k and are searched no more.
+    If the search of a column fails, all rows that it reaches are matched and stay matched, and the
+    columns matched to them reach no other rows. The k-th failed column, these rows and these
+    columns form group k, which is not searched again.
     """
     n = entry.size
     dist = np.full(n, np.inf)
@@ -212,7 +213,7 @@ def _augment(indptr, indices, cost, u, v, entry, cols, group, row_group):
             group[root] = failures
             for k in range(n_tree):
                 i = tree[k]
-                dist[i] = -1.0  # nearer than any: never entered again
+                dist[i] = -1.0  # less than any distance: never reached again
                 row_group[i] = group[cols[i]] = failures
             failures += 1
             continue
@@ -228,7 +229,7 @@ def _augment(indptr, indices, cost, u, v, entry, cols, group, row_group):
                 break
             row = np.int64(indices[previous])
         v[last] = cost[entry[last]] - u[indices[entry[last]]]
-        for k in range(n_tree):  # all other columns searched are matched to rows of the tree now
+        for k in range(n_tree):  # all other searched columns are now matched to rows of the tree
             j = cols[tree[k]]
             v[j] = cost[entry[j]] - u[indices[entry[j]]]
         for k in range(n_pushed):
@@ -238,11 +239,11 @@ def _augment(indptr, indices, cost, u, v, entry, cols, group, row_group):
 
 @jit
 def _mend_duals(indptr, indices, cost, u, v, order, group, row_group, failures):
-    """Make the dual variables feasible again where searches passed by earlier groups.
+    """Restore the feasibility of the dual variables if searches skipped rows of earlier groups.
 
-    The columns of a group have entries in rows of their own and of earlier groups only. So the
-    groups can be shifted one after the other, the last first: ``u - shift`` and ``v + shift``
-    leave the reduced costs inside a group as they are.
+    The columns of a group have entries only in rows of this and of earlier groups. So the groups
+    can be shifted one after another, the last first: ``u - shift`` and ``v + shift`` do not change
+    the reduced costs inside a group.
     """
     shift = np.zeros(failures + 1)
     for j in order:
@@ -270,7 +271,7 @@ def _graph(A: sp.csc_array) -> tuple[NDArray, NDArray, NDArray, NDArray]:
 
 
 def _largest(values: NDArray, indptr: NDArray) -> NDArray:
-    """Return the largest of the values of each column, 0 where there are none."""
+    """Return the largest value of each column, 0 for an empty column."""
     largest = np.zeros(indptr.size - 1, values.dtype)
     filled = np.diff(indptr) > 0
     if values.size:
@@ -279,7 +280,7 @@ def _largest(values: NDArray, indptr: NDArray) -> NDArray:
 
 
 def by_columns(A: Sparse) -> sp.csc_array:
-    """Return A itself if it is a square CSC matrix without duplicates, else one made of it."""
+    """Return A if it is a CSC matrix without duplicates, else convert it; raise if not square."""
     A = checked(A, "A")
     if A.format != "csc" or not A.has_canonical_format:
         A = sp.csc_array(A, copy=True)
@@ -292,15 +293,15 @@ def by_columns(A: Sparse) -> sp.csc_array:
 def maximum_product_matching(A: Sparse) -> Matching:
     """Match rows to columns so that the product of the moduli of the matched entries is largest.
 
-    Shortest augmenting paths after a cheap assignment (Duff and Koster 2001) and a few turns of
-    bids (Jonker and Volgenant 1987), in O(n (n + nnz) log n) at worst, near-linear in practice.
-    Stored zeros are never matched. A structurally singular matrix gets a matching of maximum
-    cardinality.
+    The method is shortest augmenting paths after a cheap assignment (Duff and Koster 2001) and
+    up to 8 rounds of augmenting row reduction (Jonker and Volgenant 1987). The time is
+    O(n (n + nnz) log n) at worst, near-linear in practice. Stored zeros are never matched.
+    A structurally singular matrix gets a matching of maximum cardinality.
 
     Parameters
     ----------
     A : (n, n) sparse matrix or array
-        Real or complex; CSC without duplicates is used as it is, anything else converted.
+        Real or complex; CSC without duplicates is used directly, any other format is converted.
 
     Returns
     -------
@@ -342,7 +343,7 @@ def maximum_product_matching(A: Sparse) -> Matching:
     rows = np.full(n, -1, np.int32)
     rows[entry >= 0] = indices[entry[entry >= 0]]
     v -= largest
-    # u + t and v - t scale as well: take the t that keeps both ranges from overflow
+    # u + t and v - t scale A identically: choose the t that keeps both ranges from overflow
     middle = (u.min() + u.max() - v.min() - v.max()) / 4 if n else 0.0
     scale = (np.exp(np.clip(w, -MAX_EXPONENT, MAX_EXPONENT)) for w in (u - middle, v + middle))
     return Matching(rows, *scale, rank=int(np.count_nonzero(rows >= 0)))

@@ -1,8 +1,8 @@
 """Pairs of nodes for 2x2 pivots, from a matching of a matrix of symmetric pattern.
 
-A row permutation would destroy the symmetry of a saddle point matrix. The cycles of its matching,
-broken into pairs, say instead which two nodes belong into one front, where together they have a
-large entry outside the diagonal.
+A row permutation would destroy the symmetry of a saddle point matrix. Instead, the cycles of its
+matching are broken into pairs: two nodes with a large off-diagonal entry, which share a
+front.
 
 Reference: I. S. Duff and S. Pralet, "Strategies for scaling and pivoting for sparse symmetric
 indefinite problems", SIAM J. Matrix Anal. Appl. 27 (2005).
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from .._typing import Sparse
     from .matching import Matching
 
-MIN_PIVOT_DIAGONAL = 0.1  # scaled diagonal entries from here on are pivots of their own
+MIN_PIVOT_DIAGONAL = 0.1  # least scaled diagonal entry that is a 1x1 pivot
 
 
 @jit
 def _break_cycles(rows, diagonal, degree):
-    """Break the cycles (and open paths) of a matching into pairs; `partner` of each node."""
+    """Break the cycles (and open paths) of a matching into pairs; return each node's partner."""
     n = rows.size
     partner = np.arange(n).astype(np.int32)
     is_row = np.zeros(n, np.bool_)
@@ -37,7 +37,7 @@ def _break_cycles(rows, diagonal, degree):
             is_row[rows[j]] = True
     seen = np.zeros(n, np.bool_)
     walk = np.empty(n, np.int32)
-    for step in range(2 * n):  # first the paths, from their ends, then the cycles
+    for step in range(2 * n):  # paths from their ends, then cycles
         j = step % n
         if seen[j] or (step < n and is_row[j]):
             continue
@@ -48,14 +48,14 @@ def _break_cycles(rows, diagonal, degree):
             size += 1
             j = rows[j]
         start = 0
-        if size % 2 and step >= n:  # the node left out: largest diagonal, then longest column
+        if size % 2 and step >= n:  # the single node: largest diagonal, then longest column
             for k in range(1, size):
                 a, b = walk[k], walk[start]
                 equal = diagonal[a] == diagonal[b]
                 if diagonal[a] > diagonal[b] or (equal and degree[a] > degree[b]):
                     start = k
             start += 1
-        elif step >= n:  # of the two ways, that of the smaller diagonal products
+        elif step >= n:  # of both ways to pair, take the smaller diagonal products
             excess = 0.0
             for k in range(size):
                 product = diagonal[walk[k]] * diagonal[walk[(k + 1) % size]]
@@ -69,23 +69,24 @@ def _break_cycles(rows, diagonal, degree):
 
 
 def symmetric_pairs(matching: Matching, A: Sparse) -> NDArray[np.int32]:
-    """Break the cycles of a matching into pairs for 2x2 pivots that keep the symmetry.
+    """Break the cycles of a matching into pairs for 2x2 pivots that preserve the symmetry.
 
-    Even cycles break in the way with the smaller diagonal products; an odd cycle leaves out the
-    node with the largest scaled diagonal entry or, among zeros, the longest column, which fill
-    reducing orderings leave to the end. Pairs of two sound diagonal entries are not formed.
+    Even cycles are broken in the way with the smaller diagonal products. In an odd cycle the node
+    with the largest scaled diagonal entry stays single or, among equal entries, the node with the
+    longest column, which fill-reducing orderings eliminate last. Pairs with two acceptable
+    diagonal entries are not formed.
 
     Parameters
     ----------
     matching : Matching
-        Of A.
+        Matching of A.
     A : (n, n) sparse matrix or array
-        Of symmetric pattern.
+        Matrix of symmetric pattern.
 
     Returns
     -------
     (n,) int32 array
-        ``partner[i]`` is the other node of the pair of i, or i itself.
+        ``partner[i]`` is the second node of the pair of i, or i itself.
 
     Examples
     --------

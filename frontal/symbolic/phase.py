@@ -1,4 +1,4 @@
-"""The symbolic phase: from the pattern of a matrix to fronts and a plan; `symbolic_phase` is it."""
+"""The symbolic phase, `symbolic_phase`: from the pattern of a matrix to fronts and a plan."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from .rows import front_rows
 
 @dataclass(frozen=True, eq=False)
 class Symbolic:
-    """What backends know of a matrix before they see its values.
+    """A matrix without values, ordered and with a plan: the input of backends.
 
     Attributes
     ----------
     n : int
         Order of the matrix.
     method : Method
-        How fronts are factorized.
+        Factorization of the fronts.
     indptr, indices : (n + 1,) int64, (nnz,) int32 arrays
         The pattern, by columns.
     perm : (n,) int32 array
@@ -58,24 +58,24 @@ class Symbolic:
 
     @cached_property
     def by_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The pattern by rows: extents, columns ascending, and where each entry is by columns."""
+        """The pattern by rows: extents, ascending columns, and positions in the CSC arrays."""
         place = np.arange(self.indices.size, dtype=np.int64)
         csr = sp.csc_array((place, self.indices, self.indptr), shape=(self.n, self.n)).tocsr()
         return csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data
 
     @cached_property
     def largest(self) -> tuple[int, int]:
-        """Most update rows of a front, and most entries of a panel."""
+        """Largest number of update rows of a front, and largest k (k + m) of a panel."""
         k, m = (np.diff(x).astype(np.int64) for x in (self.plan.start, self.plan.pointer))
         return int(m.max(initial=0)), int((k * (k + m)).max(initial=0))
 
     def with_values(self, values: np.ndarray, hermitian: bool = False) -> Canonical:
-        """The matrix of this pattern with these values, by columns; they are kept, not copied."""
+        """Return the matrix of this pattern with `values`, by columns, which are not copied."""
         return Canonical(self.indptr, self.indices, values, self.n, self.method, hermitian)
 
 
 class SymbolicOptions(NamedTuple):
-    """What a user chooses of the symbolic phase.
+    """User options of the symbolic phase.
 
     Attributes
     ----------
@@ -84,10 +84,11 @@ class SymbolicOptions(NamedTuple):
     perm : (n,) int array or None
         The order to use, with ``ordering="given"``.
     reuse : int
-        How many factorizations of this pattern will follow: a better ordering pays sooner.
+        Expected number of factorizations of this pattern: the more, the sooner a better ordering
+        pays.
     pairs : {"auto", "all", "none"}
-        Of a symmetric pattern with tiny diagonal entries: which columns are kept in one front with
-        a partner, those that could get no pivot otherwise or all. With ``"none"`` LU moves rows.
+        For a symmetric pattern with tiny diagonal entries: the columns that share a front with a
+        partner, stranded columns or all. With ``"none"`` LU permutes rows.
     """
 
     ordering: str = "auto"
@@ -97,7 +98,7 @@ class SymbolicOptions(NamedTuple):
 
 
 class SymbolicOutcome(NamedTuple):
-    """The outcome of the symbolic phase, and how it came about."""
+    """The outcome of the symbolic phase, with its ordering and preprocessing."""
 
     symbolic: Symbolic
     ordering: Ordering
@@ -125,21 +126,21 @@ def symbolic_phase(
     method : Method
     choices : SymbolicOptions
     machine : callable
-        The name in `MACHINES` of what will take so many operations.
+        Return the name in `MACHINES` of the machine that will compute a number of flops.
     clock : StageTimer
-        Is told each stage.
+        Records each stage.
     ahead : callable, optional
-        Is told of the fronts before their rows are found, as `make_plan` is.
+        Called with method, start, parent and pointer, as in `Plan`, before the rows are computed.
 
     Raises
     ------
     SingularMatrixError
-        If no choice of values of the pattern gives a regular matrix.
+        If the pattern is structurally singular, or stored zeros make the matrix singular.
     """
     matched = Preprocessing(None, np.arange(matrix.n, dtype=np.int32))
     if method.scaling:
         clock.start("matching")
-        fixed_order = choices.ordering == "given"  # is not to be changed: LU moves rows instead
+        fixed_order = choices.ordering == "given"  # cannot have pairs: LU permutes rows instead
         matched = match_rows(matrix, method, "none" if fixed_order else choices.pairs)
     clock.start("graph")
     graph = _graph(matrix, matched)
@@ -160,16 +161,16 @@ def symbolic_phase(
         row_perm = inverse(row_rank)
     plan = make_plan(matrix.indptr, matrix.indices, perm, row_rank, method, start, tree, *rows)
     clock.stop()
-    # the user may go on to change A
+    # the user may change A later
     pattern = copied(matrix.indptr), copied(matrix.indices)
     symbolic = Symbolic(matrix.n, method, *pattern, perm, row_perm, plan)
-    ordering = replace(chosen, tree=None)  # the plan has taken its place
+    ordering = replace(chosen, tree=None)  # replaced by the plan
     tiny = 0 if matched.tiny is None else int(np.count_nonzero(matched.tiny))
     return SymbolicOutcome(symbolic, ordering, matched.matching, matched.partner is not None, tiny)
 
 
 def _graph(matrix: Canonical, matched: Preprocessing) -> Graph:
-    """The graph of A + A^T with rows where they are matched."""
+    """Return the graph of A + A^T, with the rows of A permuted by the matching."""
     if (matrix.hermitian or matched.symmetric) and matched.in_place:
         return without_diagonal(matrix.indptr, matrix.indices)
     moved = matched.matching is not None
@@ -187,8 +188,8 @@ def _fronts(
 ) -> tuple[Ordering, FrontOrder]:
     """Order a graph, build its elimination tree, and merge columns into fronts."""
     clock.start("ordering")
-    work = method.panels  # LU does everything for two triangles
-    likely = machine(np.inf if graph.n >= auto.MIN_DISSECTION_NODES else 0.0)  # no matter below
+    work = method.panels  # LU: two triangles
+    likely = machine(np.inf if graph.n >= auto.MIN_DISSECTION_NODES else 0.0)  # unused below
     options = {"reuse": choices.reuse, "perm": choices.perm, **pace_of(likely, work)}
     chosen = order_matched(graph, partner, choices.ordering, **options)
     clock.start("symbolic")
@@ -197,16 +198,16 @@ def _fronts(
     tie = tied_columns(perm, iperm, partner)
     name = machine(work * chosen.cost.flops)
     cost = MACHINES[name].fronts
-    if name == "cpu":  # where LU does twice as much in a front, at the same fixed part
+    if name == "cpu":  # LU does twice the flops per front at the same fixed cost
         cost = cost._replace(front=cost.front / work)
-    # LU has two entries for each; L·D·Lᴴ looks for pivots in fronts: larger ones have more of them
+    # LU stores two triangles; for L·D·Lᴴ larger fronts offer more pivots, so stored zeros are free
     cost = cost._replace(stored=0.0 if method.indefinite else work * cost.stored)
     merged = supernodes.amalgamate(first, parent, count, tie, cost)
     return chosen, arrange_fronts(first, merged, perm)
 
 
 def _stranded(matrix: Canonical, matched: Preprocessing, fronts: FrontOrder) -> np.ndarray:
-    """Columns that would get no pivot in these fronts, and that may be tied to others."""
+    """Return the columns without a pivot in these fronts, if pairs may be tied."""
     if matched.tiny is None or matched.partner is not None:
         return np.empty(0, np.int32)
     A = as_csc(matrix, matrix.indices)
@@ -218,7 +219,7 @@ Progress = Callable[[str, float, float], None]
 
 
 class StageTimer:
-    """Times stages and tells the progress callback where the analysis is."""
+    """A timer of the stages, which reports them to the progress callback."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.seconds: dict[str, float] = {}

@@ -1,8 +1,8 @@
-"""The plan of a numeric factorization: what goes where, computed once per pattern.
+"""The plan of a numeric factorization: its index arrays, computed once per pattern.
 
-Front s has pivot columns ``start[s]:start[s+1]`` (k of them) and update rows
-``rows[pointer[s]:pointer[s+1]]`` (m of them, ascending). Rows and columns of a front are numbered
-from 0, pivots before updates. Where its numbers lie in memory is the backend's layout.
+Front s has k pivot columns ``start[s]:start[s+1]`` and m ascending update rows
+``rows[pointer[s]:pointer[s+1]]``. Rows and columns of a front are numbered
+from 0, pivots before updates. The backend's layout assigns addresses in memory.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Plan(NamedTuple):
     child_pointer : (f + 1,) int64
         Extent of each front's children in `children`.
     children : int32
-        Children of each front, ascending: the order in which they are added.
+        Children of each front, ascending: the order of their extend-adds.
     entry_pointer : (f + 1,) int64
         Extent of each front's entries of A in `source`, `row` and `column`.
     source : int64
         Position of an entry among the values of A.
     row, column : int32
-        Row and column of that entry in its front; one of them is a pivot's.
+        Row and column of the entry in its front; at least one of them is a pivot.
     """
 
     start: np.ndarray
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
 
 @jit
 def _relative_rows(start, parent, pointer, rows, relative, first, last):
-    """Merge the rows of some fronts with their parents', both ascending."""
+    """Set the relative indices of a range of fronts by merging ascending rows with the parents'."""
     for s in range(first, last):
         above = parent[s]
         if above < 0:
@@ -78,7 +78,7 @@ def _relative_rows(start, parent, pointer, rows, relative, first, last):
 
 @jit
 def _count_below(indptr, indices, perm, row_rank, count, first, last):
-    """Entries of each of some columns on and below the diagonal of the permuted matrix."""
+    """Count entries on and below the diagonal of the permuted matrix in a range of columns."""
     for j in range(first, last):
         for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
             count[j + 1] += row_rank[indices[p]] >= j
@@ -89,10 +89,11 @@ def _map_below(
     indptr, indices, perm, row_rank, start, pointer, rows, count, source, row, column, local,
     first, last,
 ):  # fmt: skip
-    """Front, row and column there of the entries of some fronts on and below the diagonal.
+    """Map the entries of a range of fronts on and below the diagonal to rows and columns there.
 
-    The columns of a front have all of them; `local` is room for a number for each row. Where the
-    entries of fronts begin is told by `count` of the first one, and then of the others.
+    All entries of a front lie in its columns; `local` is a workspace of one number per row.
+    ``count[first]`` is the start of the entries of the first front; on return `count` holds the
+    ends of all fronts of the range.
     """
     q = count[first]
     for s in range(first, last):
@@ -110,10 +111,10 @@ def _map_below(
 
 
 def _entries_below(indptr, indices, perm, row_rank, start, pointer, rows):
-    """As `_entry_maps` of one triangle, that below the diagonal."""
+    """Return `_entry_maps` of the entries on and below the diagonal."""
     n, alone = perm.size, bounds_of(indptr).size == 2
     args = indptr, indices, perm, row_rank
-    if alone:  # nobody has to know where the entries of others end
+    if alone:  # one range needs no starts of other ranges
         count, total = np.zeros(start.size, np.int64), int(indptr[-1])
     else:
         below = np.zeros(n + 1, np.int64)
@@ -131,13 +132,13 @@ def _entries_below(indptr, indices, perm, row_rank, start, pointer, rows):
         work(0, start.size - 1)
     else:
         parallel_for(work, count)
-    end = int(count[-1])  # no page behind is ever touched
+    end = int(count[-1])  # pages after the end are never touched
     return count, source[:end], row[:end], column[:end]
 
 
 @jit
 def _count_fronts(indptr, indices, perm, row_rank, front_of, count, first, last):
-    """Entries of some columns that belong to each front."""
+    """Count the entries of a range of columns that belong to each front."""
     for j in range(first, last):
         for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
             count[front_of[min(row_rank[indices[p]], j)]] += 1
@@ -145,7 +146,7 @@ def _count_fronts(indptr, indices, perm, row_rank, front_of, count, first, last)
 
 @jit
 def _send(indptr, indices, perm, row_rank, front_of, cursor, source, row, column, first, last):
-    """Send the entries of some columns to where those of their fronts are to be."""
+    """Write the entries of a range of columns to the positions of their fronts."""
     for j in range(first, last):
         for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
             i = row_rank[indices[p]]
@@ -157,7 +158,7 @@ def _send(indptr, indices, perm, row_rank, front_of, cursor, source, row, column
 
 @jit
 def _number(start, pointer, rows, count, row, column, local, first, last):
-    """Change rows and columns of entries into those of their fronts; `local` as in `_map_below`."""
+    """Convert rows and columns of entries to numbers in the front; `local` as in `_map_below`."""
     for s in range(first, last):
         begin, end = start[s], start[s + 1]
         for r in range(pointer[s], pointer[s + 1]):
@@ -169,10 +170,10 @@ def _number(start, pointer, rows, count, row, column, local, first, last):
 
 
 def _entry_maps(indptr, indices, perm, row_rank, start, pointer, rows):
-    """Send each stored entry of A to its front, row and column there.
+    """Map each stored entry of A to its front, and to row and column in the front.
 
-    Entry (i, j) belongs to the front that eliminates the earlier of its row and column; there
-    entries are in the order of elimination of their columns, however many parts these have.
+    Entry (i, j) belongs to the front that eliminates the earlier of its row and column. The entries
+    of a front are in the elimination order of their columns, for any number of ranges.
     """
     n, fronts, bounds = perm.size, start.size - 1, bounds_of(indptr)
     front_of = np.repeat(np.arange(fronts, dtype=np.int32), np.diff(start))
@@ -199,7 +200,7 @@ def _entry_maps(indptr, indices, perm, row_rank, start, pointer, rows):
 
 
 def _relative(start, parent, pointer, rows):
-    """Position of each update row among the rows of the parent front."""
+    """Return the position of each update row among the rows of the parent front."""
     relative = np.empty(rows.size, np.int32)
     args = start, parent, pointer, rows, relative
     parallel_for(lambda *bounds: _relative_rows(*args, *bounds), pointer)
@@ -209,7 +210,7 @@ def _relative(start, parent, pointer, rows):
 def make_plan(
     indptr, indices, perm, row_rank, method, start, parent, pointer, rows, relative=None
 ) -> Plan:
-    """Gather every index array that a factorization of this pattern needs.
+    """Compute every index array that a factorization of this pattern needs.
 
     Parameters
     ----------
@@ -220,9 +221,9 @@ def make_plan(
     row_rank : (n,) int32 array
         Elimination position of each row of A.
     method : Method
-        With one triangle, that below the diagonal of the permuted matrix is read alone.
+        For a method of one triangle only entries on and below the permuted diagonal are mapped.
     start, parent, pointer, rows, relative
-        Fronts, as in `Plan`; the last is found if it is not given.
+        Fronts, as in `Plan`; `relative` is computed if it is None.
     """
     child_pointer, children = children_of(parent)
     if relative is None:
@@ -234,7 +235,7 @@ def make_plan(
 
 @brief
 def front_flops(start, pointer):
-    """Multiplications and additions of a Cholesky factorization of each front (LU: twice)."""
+    """Return multiplications plus additions of Cholesky for each front (LU: twice as many)."""
     out = np.empty(start.size - 1)
     for s in range(out.size):
         k, m = np.float64(start[s + 1] - start[s]), np.float64(pointer[s + 1] - pointer[s])

@@ -1,4 +1,4 @@
-"""Fronts in the order of their elimination, which keeps the stack of contribution blocks lowest."""
+"""Fronts in a postorder that minimizes the stack of contribution blocks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class FrontOrder(NamedTuple):
     Attributes
     ----------
     perm, iperm : (n,) int32 arrays
-        ``perm[k]`` is the node eliminated k-th; and the inverse. Descendants come first in a front.
+        ``perm[k]`` is the node eliminated k-th, and the inverse. In a front descendants come first.
     start : (fronts + 1,) int32 array
         First column of each front.
     parent : (fronts,) int32 array
-        Assembly tree, -1 at roots; every parent comes after its children.
+        Assembly tree, -1 at roots; every parent follows its children.
     updates : (fronts,) int32 array
         Number of update rows of each front.
     """
@@ -35,7 +35,7 @@ class FrontOrder(NamedTuple):
 
 @allocating
 def _front_tree(into, above):
-    """Number the supernodes that stay; return (front of each supernode, parent front)."""
+    """Number the unmerged supernodes; return (front of each supernode, parent front)."""
     total = into.size
     front = np.empty(total, np.int32)
     fronts = 0
@@ -56,7 +56,7 @@ def _front_tree(into, above):
 
 @jit
 def children_of(parent):
-    """Children of each front, ascending, and where each list begins."""
+    """Return the extents of the children of each front, and the children, ascending."""
     pointer = np.zeros(parent.size + 1, np.int64)
     for p in parent:
         if p >= 0:
@@ -75,7 +75,7 @@ def children_of(parent):
 
 @inner
 def _sort_by_need(children, block, peak, spare):
-    """Merge sort: largest need first, stable; NumPy's takes seconds to compile."""
+    """Sort children by decreasing ``peak - block``, stably; NumPy's sort compiles for seconds."""
     size, width = children.size, 1
     while width < size:
         for begin in range(0, size, 2 * width):
@@ -99,10 +99,10 @@ def _sort_by_need(children, block, peak, spare):
 
 @allocating
 def _stack_order(parent, updates):
-    """Postorder of the fronts that keeps the stack of contribution blocks lowest.
+    """Return the postorder of the fronts that minimizes the stack of contribution blocks.
 
-    Liu (1986): children in the order of what their subtrees need beyond what they leave, the
-    largest first.
+    Liu (1986): children are ordered by decreasing difference of the peak of their subtree and
+    their contribution block.
     """
     fronts = parent.size
     pointer, children = children_of(parent)
@@ -140,10 +140,10 @@ def _stack_order(parent, updates):
 
 @allocating
 def _numbered(into, above, columns, updates):
-    """The fronts in their final order.
+    """Number the fronts in their final order.
 
-    Returns the front of each supernode; the last supernode of each front; and start, parent and
-    updates as `arrange_fronts` does.
+    Return the front of each supernode; the last supernode of each front; and start, parent and
+    updates as in `FrontOrder`.
     """
     front, tree = _front_tree(into, above)
     fronts = tree.size
@@ -172,7 +172,7 @@ def _numbered_fronts(into, above, columns, updates):
 
 @inner
 def _place_columns(first, perm, free, new_perm, new_iperm, s, f):
-    """Put the columns of a supernode where their front's next ones come."""
+    """Move the columns of supernode s to the next free positions of front f."""
     k = free[f]
     for j in range(first[s], first[s + 1]):
         new_perm[k], new_iperm[perm[j]] = perm[j], k
@@ -182,7 +182,7 @@ def _place_columns(first, perm, free, new_perm, new_iperm, s, f):
 
 @inner
 def _place(first, perm, front, top, cut, free, new_perm, new_iperm, begin, end, waiting):
-    """Place the supernodes of a part but those of fronts that it cuts, which wait."""
+    """Place the supernodes of a range; return how many wait because their front crosses it."""
     late = 0
     for s in range(begin, end):
         f = front[s]
@@ -209,7 +209,7 @@ def _place_rest(first, perm, front, free, new_perm, new_iperm, waiting):
 
 @brief
 def _arrange(first, into, above, columns, updates, cut, perm):
-    """As `arrange_fronts`, at once."""
+    """Compute `arrange_fronts` in one compiled call."""
     front, top, start, parent, sizes = _numbered(into, above, columns, updates)
     new_perm, new_iperm = np.empty_like(perm), np.empty_like(perm)
     to = start[:-1].copy(), new_perm, new_iperm
@@ -218,15 +218,15 @@ def _arrange(first, into, above, columns, updates, cut, perm):
 
 
 def arrange_fronts(first: np.ndarray, merged: Merged, perm: np.ndarray) -> FrontOrder:
-    """Final elimination order after amalgamation.
+    """Return the final elimination order after amalgamation.
 
     Parameters
     ----------
     first : (s + 1,) int32 array
         Fundamental supernodes.
-    found : Merged
+    merged : Merged
     perm : (n,) int32 array
-        ``perm[k]`` is the node eliminated k-th before.
+        Previous elimination order: ``perm[k]`` is the node eliminated k-th.
     """
     if is_short(first):
         return FrontOrder(*_arrange(first, *merged, perm))

@@ -1,9 +1,9 @@
-"""A large diagonal where pivots are sought: rows moved by a matching, or columns kept together.
+"""Preprocessing for large pivots: rows permuted by a matching, or columns tied in pairs.
 
-Where the pattern of A is far from symmetric, LU moves rows. Where it is symmetric and diagonal
-entries are zero or tiny, as in saddle point problems, moved rows would destroy the symmetry and
-cost fill: rows stay, and columns that could get no pivot in their front are tied to their partner
-in a matching (Duff and Pralet 2005), those that `stranded` finds, or all of them.
+LU permutes rows if the pattern of A is far from symmetric. If the pattern is symmetric and diagonal
+entries are zero or tiny, as in saddle point problems, a row permutation would destroy the symmetry
+and cause fill. Rows then stay, and columns are tied to their partners in a matching (Duff and
+Pralet 2005): the stranded columns of `columns_without_pivot`, or all columns.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from .scaling import equilibrated
 
 Pairs = Literal["auto", "all", "none"]
 
-_SYMMETRIC = 0.99  # share of mirrored entries above which rows stay where they are
-_MAX_TIED_SHARE = 0.01  # share of columns up to which only those that are stranded are tied
+_SYMMETRIC = 0.99  # least share of mirrored entries for which rows are not permuted
+_MAX_TIED_SHARE = 0.01  # largest share of stranded columns for which no other columns are tied
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What a matching says of a matrix.
+    """Row permutation and pairs of a matrix, from a matching.
 
     Attributes
     ----------
     matching : Matching or None
-        None where the diagonal is fine as it is, or neither the scaling nor a column needs it.
+        None if the diagonal is acceptable, or neither the scaling nor a column needs a matching.
     column_of_row : (n,) int32 array
-        The column that meets each row on the diagonal; the same one without a matching.
+        The column that meets each row on the diagonal: column i for row i without a permutation.
     partner : (n,) int32 array or None
-        The other column of each pair, or the column itself; None where there are no pairs.
+        The second column of each pair, or the column itself; None if there are no pairs.
     tiny : (n,) bool array or None
-        Columns with tiny diagonal entries, where rows stay where they are.
+        Columns with tiny diagonal entries, if rows are not permuted.
     symmetric : bool
         Whether the pattern is known to be symmetric.
     """
@@ -57,13 +57,13 @@ class Preprocessing:
 
     @property
     def in_place(self) -> bool:
-        """Whether rows stay where they are."""
+        """Whether rows are not permuted."""
         if self.matching is None:
             return True
         return bool((self.column_of_row == np.arange(self.column_of_row.size)).all())
 
     def tied(self, matrix: Canonical, columns: np.ndarray) -> Preprocessing:
-        """The same with these columns tied to their partners, or with all pairs if they are many.
+        """Return a copy with `columns` tied to their partners, or with all pairs if they are many.
 
         Raises
         ------
@@ -82,16 +82,16 @@ class Preprocessing:
 
 
 def match_rows(matrix: Canonical, method: Method, pairs: Pairs) -> Preprocessing:
-    """Match a matrix as far as can be told before it is ordered.
+    """Match rows and columns of a matrix, as far as they do not depend on the ordering.
 
     Parameters
     ----------
     matrix : Canonical
     method : Method
-        Of one triangle, or LU.
+        A method of one triangle, or LU.
     pairs : {"auto", "all", "none"}
-        What is done where the pattern is symmetric and diagonal entries are tiny: nothing yet,
-        all pairs tied, or rows moved, which a method of one triangle cannot do.
+        The treatment of a symmetric pattern with tiny diagonal entries: none before the ordering,
+        tie all pairs, or permute rows, which a method of one triangle cannot do.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def match_rows(matrix: Canonical, method: Method, pairs: Pairs) -> Preprocessing
             return in_place.tied(matrix, in_place.column_of_row)
         if not equilibrated(matrix, method.one_triangle).even:
             return replace(in_place, matching=_matching(A))
-        # whether there is one at all: far faster than the best, of many that are about as good
+        # check that a matching exists: with equal costs this is much faster than the best matching
         _matching(sp.csc_array(((A.data != 0).astype(float), A.indices, A.indptr), A.shape))
         return in_place
     matching = _matching(A)
@@ -119,7 +119,7 @@ def match_rows(matrix: Canonical, method: Method, pairs: Pairs) -> Preprocessing
 
 
 def looks_at_values(matrix: Canonical, method: Method) -> bool:
-    """Whether a symbolic phase follows from more of the values than a diagonal that is not tiny."""
+    """Return whether a symbolic phase depends on values beyond a diagonal that is not tiny."""
     if not method.scaling:
         return False
     tiny, symmetry = _diagonal(matrix, method)
@@ -127,14 +127,14 @@ def looks_at_values(matrix: Canonical, method: Method) -> bool:
 
 
 def _diagonal(matrix: Canonical, method: Method) -> tuple[np.ndarray, float]:
-    """Columns with tiny diagonal entries, and how symmetric the pattern is."""
+    """Return the columns with tiny diagonal entries and the share of mirrored entries."""
     pattern = matrix.indptr, matrix.indices
     symmetric = method.one_triangle or matrix.hermitian
     return tiny_entries(*pattern, matrix.data), 1.0 if symmetric else mirrored_share(*pattern)
 
 
 def _matching(A: sp.csc_array) -> Matching:
-    """The matching of all columns of A; raises SingularMatrixError if there is none."""
+    """Return a matching of all columns of A; raise SingularMatrixError if there is none."""
     matching, n = maximum_product_matching(A), A.shape[0]
     if matching.rank == n:
         return matching
@@ -147,21 +147,21 @@ def _matching(A: sp.csc_array) -> Matching:
 
 
 def as_csc(matrix: Canonical, indices: np.ndarray) -> sp.csc_array:
-    """The matrix with other row indices, sharing its arrays."""
+    """Return the matrix with row indices `indices`, sharing its arrays."""
     return sp.csc_array((matrix.data, indices, matrix.indptr), shape=matrix.shape)
 
 
 def order_matched(
     graph: Graph, partner: np.ndarray | None, method: str, **options: Any
 ) -> Ordering:
-    """Order a graph; with pairs, that in which each is one node: their columns come out adjacent.
+    """Order a graph; with pairs, order the graph with merged pairs, so their columns are adjacent.
 
     Parameters
     ----------
     partner : (n,) int array, optional
-        The other column of each pair, the same one for columns alone.
+        The second column of each pair, or the column itself.
     **options
-        Of `order`.
+        Options of `order`.
     """
     if partner is None:
         return order(graph, method, **options)
@@ -180,7 +180,7 @@ def order_matched(
 
 
 def tied_columns(perm: np.ndarray, iperm: np.ndarray, partner: np.ndarray | None) -> np.ndarray:
-    """Columns, by elimination order, that must share a front with their parent column."""
+    """Return which columns, in elimination order, must share a front with their parent column."""
     if partner is None:
         return np.empty(0, np.bool_)
     return iperm[partner[perm]] > np.arange(perm.size)

@@ -1,4 +1,4 @@
-"""Pivots over the size of what they came from, by which it is told how near to none they are."""
+"""Pivots relative to their original diagonal entries: how close they are to zero."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def relative_pivots(
     scaling: Scaling | None,
     coupling: np.ndarray = _NONE,
 ) -> np.ndarray:
-    """Pivots over the size of what they came from: diag(A) for Cholesky, 1 for a scaled matrix."""
+    """Return moduli of pivots relative to diag(A) for Cholesky, to the largest if A is scaled.
+
+    `coupling` is the subdiagonal of D, nonzero at the first column of a 2x2 pivot.
+    """
     if scaling is None:
         original = diagonal_of(matrix.indptr, matrix.indices, matrix.data)
         return _squares_over(diagonal, original, symbolic.perm)
@@ -28,7 +31,7 @@ def relative_pivots(
         return _over_largest(diagonal)
     pivots = np.abs(diagonal)
     j = np.flatnonzero(coupling)
-    if j.size:  # of order 2: about the smaller one of its singular values
+    if j.size:  # 2x2 pivots: about the smaller singular value
         b, d0, d1 = coupling[j], diagonal[j], diagonal[j + 1]
         largest = np.maximum(np.abs(b), np.maximum(pivots[j], pivots[j + 1]))
         mirrored = np.conj(b) if symbolic.method.adjoint else b
@@ -38,7 +41,7 @@ def relative_pivots(
 
 @brief
 def _squares_over(diagonal, original, perm):
-    """Squares of the moduli of L's diagonal over those of A's."""
+    """Return the squared moduli of L's diagonal divided by the moduli of A's."""
     out = np.abs(diagonal)
     for j in range(out.size):
         out[j] = out[j] * out[j] / np.abs(original[perm[j]])
@@ -47,7 +50,7 @@ def _squares_over(diagonal, original, perm):
 
 @brief
 def _over_largest(diagonal):
-    """Moduli of a diagonal over the largest of them, all NaN if one is."""
+    """Return the moduli of a diagonal divided by the largest; all are NaN if one is."""
     out = np.abs(diagonal)
     largest = np.finfo(out.dtype).tiny
     for x in out:

@@ -1,7 +1,7 @@
-"""Bids of columns for rows: what a matching does before it searches paths.
+"""Augmenting row reduction: matching of free columns before shortest paths are searched.
 
 Reference: R. Jonker and A. Volgenant, "A shortest augmenting path algorithm for dense and sparse
-linear assignment problems", Computing 38 (1987): there it is augmenting row reduction.
+linear assignment problems", Computing 38 (1987), with rows and columns exchanged.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import numpy as np
 
 from ..compile.jit import inner, jit
 
-TURNS = 8  # in which free columns bid, each once
+TURNS = 8  # rounds; each processes every free column once
 
 
 @inner
 def _two_cheapest(indptr, indices, cost, u, j):
-    """The least and the second least of a column's costs, less u, and where they are; or -1."""
+    """Return least and second least ``cost - u`` of a column with positions, -1 if missing."""
     first = second = np.inf
     place = second_place = np.int64(-1)
     for p in range(indptr[j], indptr[j + 1]):
@@ -30,10 +30,11 @@ def _two_cheapest(indptr, indices, cost, u, j):
 
 @jit
 def augmenting_row_reduction(indptr, indices, cost, u, v, entry, cols):
-    """Match free columns where that takes no search, by dual variables nearer to the final ones.
+    """Match free columns without a search, and move dual variables closer to their final values.
 
-    A column takes its cheapest row, whose u falls until the second cheapest is as good: the column
-    that had the row is free in the next turn. Few searches are left then, and these are short.
+    A column takes its cheapest row, whose u decreases until the second cheapest costs the same. The
+    column previously matched to the row is free in the next round. The remaining searches are few
+    and short.
     """
     free = np.flatnonzero(entry < 0)
     for _ in range(TURNS):

@@ -1,11 +1,12 @@
-"""The update rows of every front, and their places in its parent, by walks up the assembly tree.
+"""Update rows of every front and their relative indices, by walks up the assembly tree.
 
-Row i has entries in the fronts on the ways from those of its neighbours that are eliminated before
-it up to its own. Rows are taken one after the other: so those of each front are found in ascending
-order, and the last one that a front has is the one that is on its way (Liu 1986, of columns).
+Row i has entries in the fronts on the paths from the fronts of its earlier eliminated neighbours up
+to its own front. Rows are processed in order: the rows of each front are found in ascending order,
+and a walk ends at a front whose last row is i (Liu 1986, for columns).
 
-Threads take parts of the fronts, in each those whose subtrees lie in it. The rows of the others
-come after, from those of their children and their own columns.
+Threads process ranges of the fronts, and in each range the fronts whose subtrees lie in it. The
+rows of the remaining fronts are computed afterwards, from the rows of their children and their own
+columns.
 """
 
 from __future__ import annotations
@@ -20,32 +21,32 @@ from ..machine.threads import is_short, parallel_for
 NONE = -1
 
 
-# What a walk reads of a front lies together: one record is half a cache line.
+# One record, half a cache line, holds all that a walk reads about a front.
 FRONT = np.dtype(
     [
-        ("free", np.int64),  # the place of its next row
-        ("shift", np.int64),  # from the place of a row to that among the front's own
-        ("last", np.int32),  # the row that it met last
-        ("up", np.int32),  # its parent, where walks go on to it
-        ("begin", np.int32),  # its first pivot column
-        ("low", np.int32),  # the first front of its subtree
+        ("free", np.int64),  # position of the front's next row in `rows`
+        ("shift", np.int64),  # relative index of an update row minus its position in `rows`
+        ("last", np.int32),  # the last row found, or the pivot row in process
+        ("up", np.int32),  # parent, or -1 if walks end here
+        ("begin", np.int32),  # first pivot column
+        ("low", np.int32),  # first front of the subtree
     ]
 )
 
 
 class _FrontRows(NamedTuple):
-    """Fronts, and their rows as far as they are known.
+    """Fronts and the rows found so far.
 
     Attributes
     ----------
     indptr, indices, perm, iperm
-        The graph, and its nodes in the order of their elimination.
+        The graph, and its elimination order.
     at : (n,) int32 array
         The front of each node.
     start, parent, pointer, rows, relative
         As in `Plan`.
     front : (f,) FRONT array
-        What is known of each front.
+        State of each front.
     """
 
     indptr: np.ndarray
@@ -70,10 +71,10 @@ def front_rows(
     parent: np.ndarray,
     updates: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Update rows of every front, ascending: pointer (int64), rows and relative (int32).
+    """Return the ascending update rows of every front: pointer (int64), rows and relative (int32).
 
-    The rows of a front are those of its children and of its own columns, less its pivot columns.
-    Pointer, rows and relative are those of a `Plan`.
+    The update rows of a front are the rows of its children and of its own columns, without its
+    pivot columns. Pointer, rows and relative are arrays of a `Plan`.
     """
     if is_short(indptr):
         return _front_rows(indptr, indices, perm, iperm, start, parent, updates)
@@ -83,7 +84,7 @@ def front_rows(
         indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front
     )
     parallel_for(lambda *bounds: _name_range(perm, start, at, *bounds), pointer + start)
-    around = indices.size // max(perm.size, 1)  # neighbours of a column, which are looked at, too
+    around = indices.size // max(perm.size, 1)  # neighbours of a column, which are read, too
     rest = parallel_for(
         lambda *bounds: _find_rows(state, *bounds), pointer + start * np.int64(1 + around)
     )
@@ -94,7 +95,7 @@ def front_rows(
 
 @brief
 def _front_rows(indptr, indices, perm, iperm, start, parent, updates):
-    """As `front_rows`, at once."""
+    """Compute `front_rows` in one compiled call."""
     at, fronts = np.empty(perm.size, np.int32), parent.size
     pointer, rows, relative, front = _begun(start, parent, updates)
     state = _FrontRows(
@@ -108,7 +109,7 @@ def _front_rows(indptr, indices, perm, iperm, start, parent, updates):
 
 @inner
 def _prepare(start, parent, updates, pointer, front):
-    """Where the rows of each front come, none of which it has met."""
+    """Set the extents of rows and initialize the fronts without rows."""
     for s in range(parent.size):
         pointer[s + 1] = pointer[s] + updates[s]
         front[s].free = pointer[s]
@@ -122,7 +123,7 @@ def _prepare(start, parent, updates, pointer, front):
 
 @allocating
 def _begun(start, parent, updates):
-    """Where rows come, room for them and for their places, and what is known of fronts."""
+    """Return the extents of rows, empty arrays for rows and relative indices, and the fronts."""
     pointer, front = np.zeros(start.size, np.int64), np.empty(parent.size, FRONT)
     _prepare(start, parent, updates, pointer, front)
     rows, relative = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], np.int32)
@@ -136,7 +137,7 @@ def _begin(start, parent, updates):
 
 @inner
 def _name(perm, start, at, first, last):
-    """Tell each node of some fronts which one is its own."""
+    """Set the front of each node of a range of fronts."""
     for s in range(first, last):
         for j in range(start[s], start[s + 1]):
             at[perm[j]] = s
@@ -149,9 +150,9 @@ def _name_range(perm, start, at, first, last):
 
 @inner
 def _climb(front, rows, relative, i, s, child):
-    """Put row i into a front and those above it, up to one that has it.
+    """Append row i to front s and its ancestors, up to a front that has it.
 
-    `child` is where the row is in a child of the front, if it is.
+    `child` is the position of the row in a child of front s, or negative.
     """
     while s >= 0 and front[s].last != i:
         front[s].last = i
@@ -162,13 +163,13 @@ def _climb(front, rows, relative, i, s, child):
             relative[child] = q + front[s].shift
         child, s = q, front[s].up
     if s >= 0 and child >= 0:
-        # it is one of the front's pivot columns, or the last row that was put there
+        # row i is a pivot column of the front, or the last row appended to it
         relative[child] = min(i - front[s].begin, front[s].free - 1 + front[s].shift)
 
 
 @allocating
 def _by_row(row, front, child, low, high):
-    """Sort pairs of a row, from `low` on and below `high`, and a front; returns extents first."""
+    """Sort pairs of a row, ``low <= row < high``, and a front; return extents, fronts, children."""
     begin = np.zeros(high - low + 1, np.int32)
     for k in range(row.size):
         begin[row[k] - low + 1] += 1
@@ -187,7 +188,7 @@ def _by_row(row, front, child, low, high):
 
 @inner
 def _neighbours(state, s):
-    """How many the columns of a front have."""
+    """Return the number of neighbours of the pivot columns of a front."""
     count = np.int64(0)
     for j in range(state.start[s], state.start[s + 1]):
         count += state.indptr[state.perm[j] + 1] - state.indptr[state.perm[j]]
@@ -196,7 +197,7 @@ def _neighbours(state, s):
 
 @inner
 def _stay_inside(state, first, last):
-    """Let walks end before fronts that are not of a part; returns the neighbours of its columns."""
+    """End walks before fronts outside a range; return the number of neighbours of its columns."""
     total = np.int64(0)
     for s in range(first, last):
         above = state.parent[s]
@@ -208,10 +209,10 @@ def _stay_inside(state, first, last):
 
 @inner
 def _find(state, first, last, row, owner, rest):
-    """Find the rows up to the end of a part of fronts from `first` on whose subtrees begin there.
+    """Find the rows inside a range for the fronts whose subtrees lie in the range.
 
-    Later rows, with the front of a neighbour in `own`, and all other fronts are told, and how many
-    they are.
+    Store pairs of a later row and a front that has a neighbour of it in `row` and `owner`, and the
+    fronts with other subtrees in `rest`; return both numbers.
     """
     indptr, indices, perm, iperm, at, start, _, _, rows, relative, front = state
     pairs = others = 0
@@ -236,8 +237,8 @@ def _find(state, first, last, row, owner, rest):
 
 @jit
 def _find_rows(state, first, last):
-    """Find the rows of fronts from `first` on whose subtrees begin there; returns all others."""
-    # No page of what is not needed is ever touched.
+    """Find the rows of a range's fronts whose subtrees lie in it; return the other fronts."""
+    # Unused pages of these arrays are never touched.
     row, owner = np.empty((2, _stay_inside(state, first, last)), np.int32)
     rest = np.empty(last - first, np.int32)
     pairs, others = _find(state, first, last, row, owner, rest)
@@ -252,9 +253,10 @@ def _find_rows(state, first, last):
 
 @allocating
 def _remaining_pairs(state, rest):
-    """Rows that fronts have of their own columns, and of children with theirs: where it is there.
+    """Return the rows of remaining fronts, from their columns and from completed children.
 
-    The places of children's rows in the pivot columns of their parents are told at once.
+    The result is three arrays: row, front, and position of the row in the child (-1: none). The
+    relative indices of child rows that are pivot columns of the parent are set here.
     """
     indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front = state
     late, capacity = np.zeros(parent.size, np.bool_), np.int64(0)
@@ -291,7 +293,7 @@ def _remaining_pairs(state, rest):
 
 @jit
 def _find_rest(state, rest):
-    """Find the rows of fronts whose children, of other parts, have theirs."""
+    """Find the rows of the remaining fronts once all ranges are complete."""
     front, n = state.front, state.perm.size
     begin, fronts, children = _by_row(*_remaining_pairs(state, rest), 0, n)
     for i in range(n):

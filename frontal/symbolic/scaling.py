@@ -1,8 +1,8 @@
-"""Row and column scaling of a matrix, by powers of two so that it rounds nothing.
+"""Row and column scaling of a matrix by powers of two, which causes no rounding.
 
-A method of one triangle scales rows and columns alike: by the geometric means of the factors that
-a matching gives to a row and its column (Duff and Pralet 2005), or until the largest entry of each
-row is near 1 (`equilibrate`).
+A method of one triangle uses one scaling for rows and columns: the geometric means of a matching's
+row and column factors (Duff and Pralet 2005), or equilibration of the largest entry of each row to
+about 1 (`equilibrate_symmetric`).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from .matching import Matching, maximum_product_matching
 if TYPE_CHECKING:
     from ..matrix.canonical import Canonical
 
-UNEVEN_BELOW = 2.0**-10  # entries below it make a scaling uneven,
-UNEVEN = 0.01  # if they are more than this share of all
+UNEVEN_BELOW = 2.0**-10  # modulus below which a scaled nonzero entry counts as small
+UNEVEN = 0.01  # share of small entries above which a scaling is uneven
 
 
-@dataclass(eq=False)  # frozen ones take as long to make as all of a small solve
+@dataclass(eq=False)  # creating a frozen one takes as long as a small solve
 class Scaling:
     """Factors of the rows and of the columns, (n,) float64, in the numbering of A."""
 
@@ -51,14 +51,14 @@ class Scaling:
 
 
 class ScalingRequest(NamedTuple):
-    """What a scaling is to come from.
+    """The source of a scaling.
 
     Attributes
     ----------
     matching : Matching or None
-        Of a matrix of the pattern, whose scaling is begun with.
+        Matching of a matrix of this pattern, whose scaling is the initial one.
     plain : bool
-        From the largest entries alone, whatever these leave of others.
+        Whether to equilibrate only, without a matching, even if the scaling is uneven.
     """
 
     matching: Matching | None = None
@@ -66,25 +66,25 @@ class ScalingRequest(NamedTuple):
 
 
 class Equilibrated(NamedTuple):
-    """A scaling, and whether a matching would hardly give another."""
+    """A scaling, and whether it is even: a matching would hardly change it."""
 
     scaling: Scaling
     even: bool
 
 
 def scaling_of(matrix: Canonical, wanted: ScalingRequest, symmetric: bool) -> Scaling:
-    """Scaling of a matrix for a method that seeks pivots.
+    """Return the scaling of a matrix for a method that seeks pivots.
 
-    Where rows and columns both differ much in size, to make the largest entry of each row and then
-    of each column 1 may leave entries of the diagonal that would be no pivots. A matching is then
-    made for its scaling alone.
+    If rows and columns both vary much in size, scaling the largest entry of each row and then of
+    each column to 1 may leave diagonal entries too small for pivots. A matching is then computed
+    for its scaling alone.
 
     Parameters
     ----------
     matrix : Canonical
     wanted : ScalingRequest
     symmetric : bool
-        Rows and columns are scaled alike, by one array.
+        Whether one array scales rows and columns.
     """
     if wanted.plain or wanted.matching is not None:
         return _equilibrated(matrix, symmetric, None if wanted.plain else wanted.matching)[0]
@@ -99,14 +99,15 @@ def scaling_of(matrix: Canonical, wanted: ScalingRequest, symmetric: bool) -> Sc
 
 
 def wants_matching(smallest: float, dtype: np.dtype) -> bool:
-    """Whether the least entry of a diagonal is too small for an uneven scaling."""
+    """Return whether an uneven scaling with this least diagonal entry needs a matching."""
     return bool(smallest < np.sqrt(np.finfo(dtype).eps))
 
 
 def equilibrated(matrix: Canonical, symmetric: bool) -> Equilibrated:
     """Scale the largest entry of each row and column to 1.
 
-    The scaling is called even where hardly any entry that is not zero is far below 1.
+    The scaling is even if at most a share `UNEVEN` of the entries is nonzero and below
+    `UNEVEN_BELOW`.
     """
     scaling, size = _equilibrated(matrix, symmetric, None)
     far = _far_below(matrix.indptr, matrix.indices, size, scaling.row, scaling.column)
@@ -116,7 +117,7 @@ def equilibrated(matrix: Canonical, symmetric: bool) -> Equilibrated:
 def _equilibrated(
     matrix: Canonical, symmetric: bool, matching: Matching | None
 ) -> tuple[Scaling, np.ndarray]:
-    """Such a scaling, from that of a matching on where there is one, and moduli."""
+    """Return the scaling, initially that of the matching if there is one, and the moduli."""
     pattern = matrix.indptr, matrix.indices
     size = modulus(matrix.data)
     begin = (matching.row_scale, matching.col_scale) if matching else (None, None)
@@ -128,7 +129,7 @@ def _equilibrated(
 
 @brief
 def _far_below(indptr, indices, size, row, column):
-    """How many entries but zeros are far below 1."""
+    """Return the number of nonzero entries below `UNEVEN_BELOW`."""
     far = 0
     for j in range(indptr.size - 1):
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
@@ -140,7 +141,7 @@ def _far_below(indptr, indices, size, row, column):
 def scaled(
     indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, row: np.ndarray, column: np.ndarray
 ) -> np.ndarray:
-    """Values of diag(row) A diag(column), in the scalar type of A."""
+    """Return the values of diag(row) A diag(column) in the scalar type of A."""
     if extreme(row, column):
         by_row, by_column = (np.log2(a).astype(np.int64) for a in (row, column))
         exponent = by_row[indices] + np.repeat(by_column, np.diff(indptr))
@@ -159,9 +160,9 @@ def _multiply(indptr, indices, data, row, column, out):
 
 @brief
 def extreme(row, column):
-    """Whether the product of a row's and a column's factor may be no double precision number."""
+    """Return whether the product of a row and a column factor may overflow or underflow."""
     largest = smallest = highest = lowest = ONE_BITS
-    for x in row.view(np.int64):  # bits of positive numbers are ordered as these are
+    for x in row.view(np.int64):  # bits of positive numbers have the same order
         largest, smallest = max(largest, x), min(smallest, x)
     for x in column.view(np.int64):
         highest, lowest = max(highest, x), min(lowest, x)
@@ -170,7 +171,7 @@ def extreme(row, column):
 
 
 def shifted(M: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    """M times 2^exponent, which broadcasts, in the double precision type of M."""
+    """Return M times 2^exponent, which is broadcast, in double precision."""
     if M.dtype.kind != "c":
         return np.ldexp(M.astype(np.float64, copy=False), exponent)
     out = np.empty(np.broadcast_shapes(M.shape, exponent.shape), np.complex128)
@@ -180,23 +181,23 @@ def shifted(M: np.ndarray, exponent: np.ndarray) -> np.ndarray:
 
 @jit
 def scale_values(indptr, indices, data, row, column, symmetric, out):
-    """As `equilibrated` and `scaled`, for compiled loops over matrices of one pattern.
+    """Compute `equilibrated` and `scaled` in compiled loops over matrices of one pattern.
 
     Parameters
     ----------
     indptr, indices, data : arrays
         A by columns.
     row, column : (n,) float64 arrays
-        Scalings to begin with, 1 where there are none; they become those of A.
-    alike : bool
-        Rows and columns are scaled alike.
+        Initial scalings, or ones; overwritten by the scaling of A.
+    symmetric : bool
+        Whether one scaling is used for rows and columns.
     out : (nnz,) array
-        Gets the scaled values.
+        Receives the scaled values.
 
     Returns
     -------
     bool
-        Whether the products of these factors are numbers; else `out` is not written.
+        Whether the products of factors are normal numbers; otherwise `out` is not written.
     """
     size = np.empty(data.size)
     for p in range(data.size):

@@ -1,8 +1,7 @@
-"""The outcome of a symbolic phase in a file, and out of one that may be damaged or hostile.
+"""Storing the outcome of a symbolic phase in a file, and reading it from an untrusted file.
 
-What a plan follows from is kept: the pattern, permutations, fronts and their rows. They are checked
-when read, and the plan is made of them anew, so that compiled code never sees an index from a file
-that has not been looked at.
+A file stores the pattern, permutations, fronts and their rows. They are checked when read, and the
+plan is recomputed from them, so that compiled code never sees an unchecked index from a file.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ from .plan import make_plan
 from .validate import FrontArrays, check_entries, check_fronts, check_pattern, check_permutation
 
 METHODS = {method.name: method for method in (CHOLESKY, LU, LDLT, LDLH)}
-FORMAT = 1  # of what `read_outcome` and `frontal.factor.analysis_file` read
-_MAX_COLUMNS = 2**31 - 1  # columns
+FORMAT = 1  # version of the files that `read_outcome` and `frontal.factor.analysis_file` read
+_MAX_COLUMNS = 2**31 - 1  # largest n, for int32 indices
 
 Test = Callable[[object], bool]
 
 
 def is_any_of(*values: object) -> Test:
-    """Whether a value of a header is one of these."""
+    """Return a test whether a header value is one of `values`, with the same type."""
     return lambda x: any(type(x) is type(value) and x == value for value in values)
 
 
 def is_count(x: object) -> bool:
-    """Whether a value of a header is a whole number from 0 on."""
+    """Return whether a header value is a nonnegative integer."""
     return isinstance(x, int) and not isinstance(x, bool) and x >= 0
 
 
 def is_nonnegative(x: object) -> bool:
-    """Whether a value of a header is a number from 0 on; infinity is one."""
+    """Return whether a header value is a nonnegative number or infinity."""
     return isinstance(x, int | float) and not isinstance(x, bool) and 0 <= x <= inf
 
 
@@ -77,7 +76,7 @@ _HEADER: dict[str, Test] = {
 
 
 class _PhaseHeader(TypedDict):
-    """The header, once it has been checked."""
+    """A header that has been checked."""
 
     n: int
     method: str
@@ -91,7 +90,7 @@ class _PhaseHeader(TypedDict):
 
 
 def check_header(header: Header, tests: Mapping[str, Test]) -> None:
-    """Refuse a header without a value that there is a test for, or with one that fails it.
+    """Raise unless the header has a value for each test and the value passes the test.
 
     Raises
     ------
@@ -105,7 +104,7 @@ def check_header(header: Header, tests: Mapping[str, Test]) -> None:
 
 
 def record(outcome: SymbolicOutcome) -> tuple[Header, dict[str, np.ndarray]]:
-    """Header and arrays of a file for the outcome of a symbolic phase."""
+    """Return header and arrays of a file for the outcome of a symbolic phase."""
     symbolic, ordering, matching = outcome.symbolic, outcome.ordering, outcome.matching
     header: Header = {
         "n": symbolic.n,
@@ -127,7 +126,7 @@ def record(outcome: SymbolicOutcome) -> tuple[Header, dict[str, np.ndarray]]:
 
 
 def record_fronts(symbolic: Symbolic, prefix: str = "") -> dict[str, np.ndarray]:
-    """Arrays of a file that differ between amendments of one symbolic phase."""
+    """Return the arrays of a file that differ between replanned versions of a symbolic phase."""
     plan = symbolic.plan
     arrays = {"perm": symbolic.perm, "row_perm": symbolic.row_perm}
     arrays |= {name: getattr(plan, name) for name in FrontArrays._fields}
@@ -135,12 +134,12 @@ def record_fronts(symbolic: Symbolic, prefix: str = "") -> dict[str, np.ndarray]
 
 
 def read_outcome(archive: Archive) -> SymbolicOutcome:
-    """The outcome of a symbolic phase from a file.
+    """Return the outcome of a symbolic phase from a file.
 
     Raises
     ------
     ValueError
-        If it is damaged.
+        If the file is damaged.
     """
     check_header(archive.header, _HEADER)
     header = cast(_PhaseHeader, archive.header)
@@ -164,12 +163,12 @@ def read_fronts(
     pattern: tuple[np.ndarray, np.ndarray],
     prefix: str = "",
 ) -> Symbolic:
-    """A symbolic phase from a file; its pattern has been checked.
+    """Return a symbolic phase from a file; `pattern` has been checked.
 
     Raises
     ------
     ValueError
-        If it is damaged.
+        If the file is damaged.
     """
     perm, row_perm = (archive.vector(prefix + name, np.int32) for name in ("perm", "row_perm"))
     for name, order in (("perm", perm), ("row_perm", row_perm)):

@@ -1,4 +1,4 @@
-"""Subtrees of an assembly tree that are worked on side by side, and the fronts above them."""
+"""Subtrees of an assembly tree that are processed in parallel, and the fronts above them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..compile.jit import jit
 
 @jit
 def _cut_tree(parent, flops, shares):
-    """Weight and first front of each front's subtree, and the fronts heavier than a share."""
+    """Return weight and first front of each front's subtree, and the fronts above all subtrees."""
     fronts = parent.size
     weight = flops.copy()
     low = np.empty(fronts, np.int32)
@@ -35,7 +35,7 @@ def split_subtrees(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cut the assembly tree into subtrees for threads.
 
-    Subtrees lighter than 1/`parts` of all flops are kept whole.
+    Subtrees of at most 1/`shares` of all flops are not cut further.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Supernodes and fronts: groups of columns eliminated together.
 
 A front has k pivot columns and m update rows. Fundamental supernodes have no zeros in their
-panels; amalgamation then merges a child into its parent wherever a cost model says that one larger
-front is cheaper than two, zeros included.
+panels; amalgamation merges a child into its parent if, by a cost model, one larger front with its
+zeros is cheaper than two.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ..compile.jit import brief, inner, jit
 from ..machine.resources import FrontCost
 from ..machine.threads import is_short, parallel_for
 
-TILE = 64  # rows of fronts that a GPU takes whole, and of the tiles of larger ones
+TILE = 64  # rows of the largest front that a GPU handles as one tile, and of tiles of larger fronts
 
 
 @brief
 def fundamental_supernodes(parent, count):
-    """First column of each fundamental supernode, and n as last entry (Liu, Ng, Peyton 1993).
+    """Return the first column of each fundamental supernode, then n (Liu, Ng, Peyton 1993).
 
-    Column j + 1 continues the supernode of j if j is its only child and their structures nest.
+    Column j + 1 belongs to the supernode of j if j is its only child and their structures nest.
     """
     n = parent.size
     children = np.zeros(n, np.int32)
@@ -53,24 +53,23 @@ def _front_seconds(k, m, model):
 
 @inner
 def _tied(tie, first, s):
-    """Whether the last column of supernode s must share a front with the next column."""
+    """Return whether the last column of supernode s must share a front with the next column."""
     return tie.size > 0 and tie[first[s + 1] - 1]
 
 
 class Merged(NamedTuple):
-    """Supernodes, some of which are merged into others.
+    """Supernodes after amalgamation.
 
     Attributes
     ----------
     into : (s,) int32 array
-        The supernode that each one is merged into, itself where it stays.
+        The supernode that each supernode is merged into; itself if it is not merged.
     above : (s,) int32 array
         Parent in the tree of fundamental supernodes, -1 at roots.
     columns, updates : (s,) int32 arrays
-        k and m of each supernode that stays.
+        k and m of each supernode that is not merged.
     cut : (s,) bool array
-        Supernodes whose subtrees begin in another part than they end, of the parts that threads
-        have; see `parallel_for` of `first`.
+        Supernodes whose subtrees begin before the range of `parallel_for` that they end in.
     """
 
     into: np.ndarray
@@ -83,11 +82,11 @@ class Merged(NamedTuple):
 def amalgamate(
     first: np.ndarray, parent: np.ndarray, count: np.ndarray, tie: np.ndarray, model: FrontCost
 ) -> Merged:
-    """Merge supernodes into their parents while the cost model gains.
+    """Merge supernodes into their parents where the cost model predicts a gain.
 
-    Children come before parents: when a supernode is reached its own children are settled, and it
-    is weighed against the parent as merged so far. Threads have parts of the supernodes; what is
-    next to a subtree that a part cuts comes after.
+    Children are processed before parents: a supernode, merged with its children or not, is compared
+    with the parent as merged so far. Threads process ranges of the supernodes; supernodes next to
+    a subtree that crosses a range are processed afterwards.
 
     Parameters
     ----------
@@ -117,7 +116,7 @@ def amalgamate(
 
 @brief
 def _amalgamate(first, parent, count, tie, model):
-    """As `amalgamate`, at once."""
+    """Compute `amalgamate` in one compiled call."""
     size = first.size - 1
     owner, none = np.empty(parent.size, np.int32), np.empty(0, np.int32)
     into, above = np.empty(size, np.int32), np.empty(size, np.int32)
@@ -132,7 +131,7 @@ def _amalgamate(first, parent, count, tie, model):
 
 @inner
 def _set_owners(first, owner, begin, end):
-    """Tell columns which supernode is theirs."""
+    """Set the supernode of each column."""
     for s in range(begin, end):
         for j in range(first[s], first[s + 1]):
             owner[j] = s
@@ -147,7 +146,7 @@ def _set_owners_range(first, owner, begin, end):
 def _begin(
     first, parent, count, owner, into, above, columns, updates, seconds, model, begin, end, beyond
 ):
-    """Nothing is merged in a part yet; tells parents beyond it, and how many there are."""
+    """Initialize the supernodes of a range unmerged; list parents beyond; return their number."""
     far = 0
     for s in range(begin, end):
         last = first[s + 1] - 1
@@ -174,7 +173,7 @@ def _begin_range(
 
 @inner
 def _weigh(first, tie, into, columns, updates, seconds, model, s, p):
-    """Merge a supernode into its parent if that is cheaper."""
+    """Merge a supernode into its parent if that is cheaper or its last column is tied."""
     k = columns[s] + columns[p]
     merged = _front_seconds(k, updates[p], model)
     if merged < seconds[s] + seconds[p] or _tied(tie, first, s):
@@ -186,9 +185,10 @@ def _weigh(first, tie, into, columns, updates, seconds, model, s, p):
 def _settle(
     first, tie, into, above, columns, updates, cut, seconds, model, begin, end, waiting
 ):  # fmt: skip
-    """Settle the supernodes of a part but those that are cut, or next to one; these wait.
+    """Merge the supernodes of a range, except roots; return how many wait.
 
-    Of the children of one that is cut the first is cut, too, or beyond the part.
+    A supernode waits if its parent is cut or beyond the range. The first child of a cut supernode
+    is cut, too, or before the range.
     """
     late = 0
     for s in range(begin, end):

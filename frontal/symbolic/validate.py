@@ -1,4 +1,4 @@
-"""Patterns, permutations and fronts from elsewhere, checked before compiled code follows them."""
+"""Checks of patterns, permutations and fronts from files before compiled code uses them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..compile.jit import jit
 
 
 class FrontArrays(NamedTuple):
-    """What tells fronts: arrays of a `Plan`, from which the others follow."""
+    """The arrays of a `Plan` that define the fronts; all other arrays follow from them."""
 
     start: np.ndarray
     parent: np.ndarray
@@ -19,7 +19,7 @@ class FrontArrays(NamedTuple):
 
 
 def check_pattern(n: int, indptr: np.ndarray, indices: np.ndarray) -> None:
-    """Refuse what is no pattern (n, n) by columns with ascending rows.
+    """Raise unless the arrays are a pattern (n, n) by columns with ascending rows.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def check_pattern(n: int, indptr: np.ndarray, indices: np.ndarray) -> None:
 
 
 def check_permutation(name: str, perm: np.ndarray, n: int) -> None:
-    """Refuse what is no permutation of n.
+    """Raise unless `perm` is a permutation of n.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def check_permutation(name: str, perm: np.ndarray, n: int) -> None:
 
 
 def check_fronts(n: int, fronts: FrontArrays) -> None:
-    """Refuse what are no fronts of n columns in postorder, each with its rows in its parent's.
+    """Raise unless the fronts have n columns, a postorder, and update rows that the parents have.
 
     Raises
     ------
@@ -72,13 +72,13 @@ def check_entries(
     one_triangle: bool,
     fronts: FrontArrays,
 ) -> None:
-    """Refuse fronts that have no place for an entry of the matrix.
+    """Raise if the fronts have no place for an entry of the matrix.
 
     Parameters
     ----------
     pattern : (indptr, indices)
     perm, row_rank, one_triangle, fronts
-        As `make_plan` takes them, checked one by one.
+        As in `make_plan`; each was checked individually.
 
     Raises
     ------
@@ -96,13 +96,13 @@ def _check_size(name: str, values: np.ndarray, size: int) -> None:
 
 
 def _refuse(name: str, what: str, wrong: np.ndarray) -> None:
-    """Raise for the first place that is wrong."""
+    """Raise for the first index that is wrong."""
     if wrong.any():
         raise ValueError(f"{name} {what} {int(wrong.argmax())}")
 
 
 def _check_pointers(name: str, pointer: np.ndarray, count: int, end: int) -> None:
-    """Extents of so many lists, from 0 to `end`."""
+    """Raise unless `pointer` holds the extents of `count` lists, from 0 to `end`."""
     _check_size(name, pointer, count + 1)
     if pointer[0] != 0 or pointer[-1] != end:
         raise ValueError(f"{name} goes from {pointer[0]} to {pointer[-1]}, not from 0 to {end}")
@@ -112,7 +112,7 @@ def _check_pointers(name: str, pointer: np.ndarray, count: int, end: int) -> Non
 def _check_lists(
     name: str, pointer: np.ndarray, values: np.ndarray, smallest: np.ndarray, end: int
 ) -> None:
-    """Ascending lists, each from its least value on, and below `end`."""
+    """Raise unless all lists ascend, from at least `smallest` of the list to below `end`."""
     if not values.size:
         return
     _refuse(name, f"is outside of 0 to {end - 1} at", (values < 0) | (values >= end))
@@ -126,7 +126,7 @@ def _check_lists(
 
 @jit
 def _out_of_postorder(parent):
-    """A front that does not come right after its children and their subtrees; -1."""
+    """Return a front that does not directly follow its children's subtrees, or -1."""
     stack = np.empty(parent.size, np.int32)
     top = 0
     for s in range(parent.size):
@@ -142,7 +142,7 @@ def _out_of_postorder(parent):
 
 @jit
 def _without_row(start, parent, pointer, rows):
-    """The first front with an update row that its parent has not; -1."""
+    """Return the first front with an update row that its parent lacks, or -1."""
     for s in range(parent.size):
         above = parent[s]
         if above < 0:
@@ -163,7 +163,7 @@ def _without_row(start, parent, pointer, rows):
 
 @jit
 def _without_entry(indptr, indices, perm, row_rank, one_triangle, start, pointer, rows):
-    """The first column with an entry whose later row or column is not in the front; -1."""
+    """Return the first column with an entry whose later row or column its front lacks, or -1."""
     n = perm.size
     front_of = np.empty(n, np.int32)
     for s in range(start.size - 1):

@@ -143,6 +143,18 @@ def circles() -> Iterator[str]:
             yield f"circle of {', '.join(sorted(circle))}"
 
 
+def test_benchmarks_have_no_circle():
+    files = {path.stem: path for path in (PACKAGE.parent / "benchmarks").glob("*.py")}
+    graph = nx.DiGraph()
+    for name, path in files.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            found = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            found += [node.module] if isinstance(node, ast.ImportFrom) else []
+            graph.add_edges_from((name, target) for target in found if target in files)
+    assert graph.number_of_edges() > 50
+    assert list(nx.simple_cycles(graph)) == []
+
+
 def violations() -> set[str]:
     up = {f"{one} points up" for one in IMPORTS if not points_down(one)}
     lazy = {f"{one} inside a function" for one in IMPORTS if one.lazy and one.source not in LAZY}

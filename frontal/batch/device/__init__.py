@@ -1,1 +1,1 @@
-"""Many systems of one pattern on a GPU, as a forest."""
+"""Batches of systems of one pattern on a GPU, as a forest."""

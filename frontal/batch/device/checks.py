@@ -1,6 +1,6 @@
-"""Factors and solutions of many systems, judged on the device where what they are judged by is.
+"""Acceptance of factors and solutions of a batch, computed on the device.
 
-The host waits for a few numbers of systems, and asks for more where they are not zero.
+The host downloads the numbers of rejected systems, and details only if one of them is not zero.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ from ...numeric.thresholds import THRESHOLDS
 from ..input import AnyArray
 from ..substitute import BatchConditions
 
-_MAX_UNSTABLE_ENTRIES = 40  # entries of L above 1/u that refinement corrects,
-_MAX_GROWTH = 1e4  # if the largest is below this
-_SUMMARY_ROWS = 3  # of what is found of solutions, behind those of right-hand sides
+_MAX_UNSTABLE_ENTRIES = 40  # columns of L beyond `structs.LIMIT` that refinement can correct,
+_MAX_GROWTH = 1e4  # if their largest modulus is at most this
+_SUMMARY_ROWS = 3  # rows of results behind those of the right-hand sides: error, fine, clean
 
 
 class CheckedSolutions(NamedTuple):
-    """What is known of solutions.
+    """Results of judge_solutions.
 
     Attributes
     ----------
     results : (k + 3, batch) device array of float64
-        As judge_solutions leaves it.
+        Output of the kernel, see its comment.
     poor, unknown, unclean : int
-        How many systems need a correction, have no condition number yet, and may need a warning.
+        Numbers of systems that need a correction, that have no condition number yet, and that may
+        need a warning.
     """
 
     results: AnyArray
@@ -46,34 +47,34 @@ class CheckedSolutions(NamedTuple):
 
     @property
     def merit(self) -> AnyArray:
-        """(k, batch): errors in units of what is good enough."""
+        """(k, batch): errors in units of the limit for refinement."""
         return self.results[:-_SUMMARY_ROWS]
 
     @property
     def error(self) -> AnyArray:
-        """(batch,): largest normwise backward error; infinite for what is no number."""
+        """(batch,): largest normwise backward error; infinite if not finite."""
         return self.results[-3]
 
     @property
     def fine(self) -> AnyArray:
-        """(batch,): errors are what rounding costs, and sizes away from borders of the exponent."""
+        """(batch,): no error needs a correction, and all norms have harmless exponents."""
         return self.results[-2] > 0
 
     @property
     def clean(self) -> AnyArray:
-        """(batch,): and the error of the solution is far from what is warned of."""
+        """(batch,): the system needs no warning."""
         return self.results[-1] > 0
 
 
 class BatchChecks:
-    """What judges the systems of a forest, all at once.
+    """Acceptance of the factors and solutions of a forest, for all systems together.
 
     Attributes
     ----------
     ratio : (batch,) device array of float64
-        `Health.pivot_ratio` of the last factors.
+        `Health.pivot_ratio` of the current factors.
     outcome : (batch,) device array of int32
-        `Numbers.outcome` of them.
+        Outcome of each factorization, as `BatchArrays.outcome`.
     known : BatchConditions
         On the device.
     """
@@ -91,16 +92,16 @@ class BatchChecks:
         self._limits: dict[tuple[np.dtype, np.dtype], Array] = {}
 
     def begin(self) -> None:
-        """Enqueue what makes ready for a verdict."""
+        """Enqueue clearing of the counters."""
         self._device.clear(self._counts)
 
     def fetch(self) -> None:
-        """Enqueue what brings numbers of systems to the host."""
+        """Enqueue the copy of the counters to the host."""
         self._host_counts.fetch()
 
     @property
     def rejected(self) -> int:
-        """How many factors are not sound, when that was waited for."""
+        """Number of rejected factors; valid after a wait."""
         return int(self._host_counts.host[0])
 
     def factors(
@@ -111,16 +112,16 @@ class BatchChecks:
         ratios: Array | None = None,
         even: Array | None = None,
     ) -> Launch:
-        """What judges factors by what was seen of them.
+        """Return the launch that accepts or rejects factors by their statistics.
 
         Parameters
         ----------
         dtype : numpy.dtype
             Of the values.
         ratios : (batch,) device array of float64, optional
-            `Health.pivot_ratio`, where pivots are not of order 1 alone.
+            `Health.pivot_ratio`; for LDL^T with pivots that are not all 1 x 1.
         even : (batch,) device array of uint8, optional
-            Which systems have a scaling.
+            Systems with a usable scaling; None if all.
         """
         eps = eps_of(dtype)
         limits = self._device.upload(
@@ -142,7 +143,7 @@ class BatchChecks:
         types: tuple[np.dtype, np.dtype],
         by_component: bool,
     ) -> CheckedSolutions:
-        """Judge solutions by their sizes; waits.
+        """Accept or reject solutions by their errors; wait for the result.
 
         Parameters
         ----------
@@ -151,15 +152,15 @@ class BatchChecks:
         norm : (batch,) device array of float64
             Infinity norms of op(A).
         which : int
-            0 for A itself; see `BatchConditions`.
+            0 for A, 1 for A^T and A^H; see `BatchConditions`.
         asked : (batch,) device array of uint8, optional
-            Systems that are meant.
+            Systems to check; None for all.
         solution_condition : (batch,) device array of float64, optional
-            Condition numbers of the solutions themselves.
+            Condition numbers of the individual solutions.
         types : two dtypes
-            Of the factor, and of vectors.
+            Scalar types of the factor and of the vectors.
         by_component : bool
-            As of `BackwardErrors`.
+            Correct large componentwise errors, too; as for `cpu.residual.measure`.
         """
         k = sizes.shape[0]
         results = self._device.xp.empty((k + _SUMMARY_ROWS, self._count), np.float64)
@@ -178,7 +179,7 @@ class BatchChecks:
 
     @cached_property
     def _sides(self) -> list[Array]:
-        """Counted condition numbers, by op(A)."""
+        """Counted condition numbers of A, and of A^T or A^H."""
         counted: AnyArray = self.known.counted
         return [counted[which] for which in range(2)]
 

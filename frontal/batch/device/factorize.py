@@ -1,4 +1,4 @@
-"""The factors of the systems of a forest on a GPU, and what looks at each of them at once."""
+"""Factorization of a forest on a GPU, and the statistics of each of its systems."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _UNEXAMINED_OUTCOME = FactorizationOutcome(None, 0, np.zeros(6), beyond=False)
 
 
 class ForestBackend(GpuBackend):
-    """A backend for block diagonal matrices of which some blocks may have no factor."""
+    """The GPU backend for block diagonal matrices, some of whose blocks may lack a factor."""
 
     @cached_property
     def entries(self) -> PatternEntries:
-        """See `GpuBackend`; blocks are read by positions that are those of the first one, too."""
+        """See `GpuBackend`; the matrix is read without a search for transposed entries."""
         return PatternEntries(self.symbolic, self.pattern, searching=False)
 
     def attempted(
         self, values: Array, scales: Scales, before: GpuFactor | None, examination: Examination
     ) -> GpuFactor:
-        """The factor of all blocks that have one, of values on the device, where they stay.
+        """Factorize values on the device without a copy; blocks without a factor are ignored.
 
-        The `examination` is launched with it, and tells of each block; nothing waits.
+        The `examination`, which reports on each block, is launched too. Does not wait.
         """
         dtype = np.dtype(values.dtype)
         arguments = {"values": values, "scaling": None, "scales": scales}
@@ -55,18 +55,18 @@ class ForestBackend(GpuBackend):
 
 @dataclass
 class BatchExamination:
-    """What looks at the values and the pivots of all systems, as an `Examination`.
+    """Statistics of the values and pivots of all systems, as an `Examination`.
 
-    A graph keeps it: it keeps neither a factor nor its storage.
+    A graph holds a reference to it, so it references neither a factor nor its storage.
 
     Attributes
     ----------
     values : device array (batch, nnz)
-        By columns; always the same.
+        By columns; always the same memory.
     columns, mirror, diagonal_entries : device arrays
-        See `BatchStatistics`.
+        As for `BatchStatistics.at_values` and `BatchStatistics.at_pivots`.
     sufficient : bool
-        It is enough for a verdict.
+        The statistics suffice to accept or reject each factor.
     """
 
     method: Method
@@ -89,7 +89,7 @@ class BatchExamination:
         repeated: bool,
         columns: tuple[int, int] | None = None,
     ) -> Callable[[], object]:
-        """See `DeviceMatrix.examination`."""
+        """Return the launches; see `DeviceMatrix.examination`."""
         launches: list[Callable[[], object]] = [
             self.statistics.at_values(self.values, self.columns, self.mirror),
             self.statistics.at_pivots(panels, largest, self.values, self.diagonal_entries),
@@ -101,7 +101,7 @@ class BatchExamination:
     def verdict(
         self, ratios: Array | None = None, even: Array | None = None
     ) -> Callable[[], object]:
-        """What judges factors, and brings numbers of systems; see `BatchChecks.factors`."""
+        """Return launches that accept or reject factors and download the number of rejects."""
         checks, dtype = self.checks, np.dtype(self.values.dtype)
         verdict = checks.factors(self.method, dtype, self.statistics, ratios, even)
         return partial(_all, [checks.begin, verdict, checks.fetch])

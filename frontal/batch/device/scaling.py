@@ -1,4 +1,4 @@
-"""Scalings of all systems of a pattern on a GPU, as `symbolic.scaling` makes them of one."""
+"""Scalings of all systems of a pattern on a GPU, by the method of `symbolic.scaling`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from ...gpu.runtime.device import Device
 from ...symbolic.equilibrate import SWEEPS
 from ..input import AnyArray
 
-_MAX_EXPONENT = 500  # exponent of a factor: products of two and their inverses are numbers
-_MAX_PADDING = 16  # places of a padded list for each entry, from which on the host does it
+_MAX_EXPONENT = 500  # |log2| of a factor: products of two factors and their inverses are finite
+_MAX_PADDING = 16  # size of the padded lists per entry; the host scales longer lists
 
 
 class BatchEquilibration:
-    """Factors of rows and columns that bring their largest entries near 1.
+    """Row and column factors that bring the largest entries of rows and columns near 1.
 
     Parameters
     ----------
     pattern : EntryPattern
     symmetric : bool
-        Of rows and columns alike.
+        Use the same factors for rows and columns.
     device : Device
     """
 
@@ -43,7 +43,7 @@ class BatchEquilibration:
         self._begin: list[AnyArray] = [upload(exponent) for exponent in begin]
 
     def __call__(self, values: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """Powers of two for values (batch, nnz) on the device: (batch, n) each, there too."""
+        """Return powers of two for values (batch, nnz) on the device: (batch, n) each."""
         xp = self._xp
         with np.errstate(divide="ignore"):
             size = xp.log2(xp.abs(values).astype(np.float64))
@@ -64,7 +64,7 @@ class BatchEquilibration:
         return self._powers(row - by_row), self._powers(column - by_column)
 
     def _largest(self, size: AnyArray, lists: AnyArray) -> AnyArray:
-        """Largest of the entries of each list, (batch, n)."""
+        """Return the largest entry of each list, (batch, n)."""
         least = self._xp.full((size.shape[0], 1), -np.inf)
         return self._xp.concatenate([size, least], axis=1)[:, lists].max(axis=2)
 
@@ -75,7 +75,7 @@ class BatchEquilibration:
 
 
 def _padded(pointer: np.ndarray, entries: np.ndarray) -> np.ndarray:
-    """Lists of entries as the rows of an array, with places behind all entries to fill them up."""
+    """Return lists of entries as rows of an array, padded with the index behind all entries."""
     count = np.diff(pointer)
     out = np.full((count.size, max(int(count.max(initial=0)), 1)), entries.size)
     line = np.repeat(np.arange(count.size), count)

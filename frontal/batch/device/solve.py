@@ -1,4 +1,4 @@
-"""Solutions of the systems of a forest on a GPU, refined and judged each for itself."""
+"""Solutions of the systems of a forest on a GPU; each system is refined and checked by itself."""
 
 from __future__ import annotations
 
@@ -27,22 +27,23 @@ _STEPS = THRESHOLDS.corrections
 
 @dataclass
 class BatchSolver:
-    """What solves for systems of a forest, and what stays known of them between solves.
+    """The solver of a forest, with the results that it reuses between solves.
 
     Attributes
     ----------
     measures : dict
-        By whether op(A) is not A: its infinity norms (batch,) on the device, and what finds them.
+        For A (False), and A^T or A^H (True): infinity norms (batch,) on the device, and the launch
+        that computes them.
     measured : set
-        Those that are of the factors as they are.
+        Keys of `measures` whose norms are those of the current factors.
     known : set of int
-        By 0 for A itself, else 1: condition numbers are those of the factors as they are.
+        0 for A, 1 for A^T and A^H: condition numbers are those of the current factors.
     certifies : bool
         No certificate of a condition number has failed.
     precision : float
-        Of the vectors that condition numbers are known for; 0 before any.
+        eps of the vectors that condition numbers hold for; 0 before the first solve.
     probes : dict
-        By scalar type, what estimates begin with.
+        Initial vectors of estimates by scalar type.
     """
 
     count: int
@@ -57,19 +58,19 @@ class BatchSolver:
     probes: dict[np.dtype, Array] = field(default_factory=dict)
 
     def begin(self, dtype: np.dtype) -> None:
-        """Forget condition numbers for vectors of another precision than these."""
+        """Discard condition numbers if the precision of the vectors has changed."""
         if self.precision not in (0.0, eps_of(dtype)):
             self.checks.known.counted[...] = np.nan
             self.known.clear()
         self.precision = eps_of(dtype)
 
     def renew(self) -> None:
-        """Take note of other values."""
+        """Discard norms and condition numbers: values are new."""
         self.measured.clear()
         self.known.clear()
 
     def norms(self, factor: GpuFactor, trans: str) -> Array:
-        """Infinity norms of op(A); nothing waits."""
+        """Return the infinity norms of op(A) without waiting."""
         side = trans != "N"
         if side not in self.measures:
             values: AnyArray = factor.values
@@ -83,16 +84,16 @@ class BatchSolver:
 
 
 class BatchSolutions(NamedTuple):
-    """Solutions, and what is told of them if somebody asks.
+    """Solutions, and their report on demand.
 
     Attributes
     ----------
     X : (batch, k, n) array
         On the device.
     clean : (batch,) bool array, or None
-        Which need no word; None if all do not that were meant.
+        Systems that need no warning; None if that holds for all.
     report : callable
-        What is found of all systems.
+        Returns the `Report` of all systems.
     """
 
     X: AnyArray
@@ -101,7 +102,7 @@ class BatchSolutions(NamedTuple):
 
 
 class _ForestSolution(NamedTuple):
-    """Solutions (batch * n, k), their residuals, and sizes; see `BatchChecks.solutions`."""
+    """Solutions (batch * n, k), their residuals and errors; see `BatchChecks.solutions`."""
 
     X: Array
     R: Array
@@ -119,7 +120,7 @@ class _ForestSystem:
     dtype : numpy.dtype
         Of the vectors.
     asked : (batch,) device array of uint8, optional
-        Systems that are meant.
+        Systems to solve; None for all.
     """
 
     def __init__(
@@ -143,19 +144,19 @@ class _ForestSystem:
 
     @cached_property
     def system(self) -> DeviceSystem:
-        """What solves for vectors of all systems."""
+        """The solver for vectors of all systems."""
         return self.factor.system(self.trans, self.dtype)
 
     def by_system(self, V: Array) -> AnyArray:
-        """Vectors as (k, batch, n)."""
+        """Return vectors as (k, batch, n)."""
         return V.T.reshape(V.shape[1], self.count, -1)
 
     def largest(self, V: Array) -> AnyArray:
-        """Largest modulus of each vector of each system, (k, batch)."""
+        """Return the largest modulus of each vector of each system, (k, batch)."""
         return self.xp.abs(self.by_system(V)).max(axis=2).astype(np.float64)
 
     def certified(self, B: Array) -> _ForestSolution | None:
-        """Solutions with certificates as condition numbers; None if none are to be tried."""
+        """Return solutions with certified condition numbers; None if not to be tried."""
         solver, trees = self._solver, self._trees
         if trees is None or not solver.certifies or self.which in solver.known:
             return None
@@ -167,7 +168,7 @@ class _ForestSystem:
         return solutions
 
     def solved(self, rhs: Array, before: Array | None, B: Array) -> _ForestSolution:
-        """`before` plus solutions for `rhs`, and what is measured of them."""
+        """Return `before` plus solutions for `rhs`, with residuals and errors."""
         if self._trees is not None:
             return _ForestSolution(*self._trees.solved(self.factor, self.trans, rhs, before, B))
         system = self.system
@@ -178,7 +179,7 @@ class _ForestSystem:
 
     @property
     def first_probes(self) -> AnyArray:
-        """The vectors that estimates begin with, (2, batch * n); made once."""
+        """Initial vectors of estimates, (2, batch * n); computed once."""
         probes, n = self._solver.probes, self._order
         if self.dtype not in probes:
             first = np.empty((2, n))
@@ -196,7 +197,7 @@ class _ForestSystem:
     def checked(
         self, solutions: _ForestSolution, solution_condition: Array | None = None
     ) -> CheckedSolutions:
-        """What sizes say of solutions, and their own condition numbers; waits."""
+        """Check solutions by errors, and by their condition numbers if given; wait."""
         arguments = (
             solutions.sizes,
             self._norm,
@@ -210,7 +211,7 @@ class _ForestSystem:
     def chosen(
         self, better: AnyArray, trial: _ForestSolution, current: _ForestSolution
     ) -> _ForestSolution:
-        """What is of `trial` where `better` (k, batch), and of `current` elsewhere."""
+        """Return `trial` for columns that are `better`, (k, batch), and otherwise `current`."""
         xp, mask = self.xp, better[:, :, None]
         X, R = (
             xp.where(mask, self.by_system(a), self.by_system(b)).reshape(len(better), -1).T
@@ -229,12 +230,12 @@ def solved(
     ----------
     factor : GpuFactor
     solver : BatchSolver
-        Of these factors; changed.
+        Of these factors; updated.
     trans : {"N", "T", "H"}
     B : (batch, k, n) or (1, k, n) array
         On the host or on the device.
     asked : (batch,) bool array, optional
-        Systems that are meant; solutions of others are NaN, and nothing is known of them.
+        Systems to solve, None for all; solutions of other systems are NaN and not reported.
     """
     count, (k, n) = solver.count, B.shape[1:]
     device, xp = factor.entries.device, factor.entries.device.xp
@@ -268,19 +269,19 @@ def solved(
 
 
 def unsolved(X: AnyArray) -> BatchSolutions:
-    """Systems of which none is meant."""
+    """Return the result for a forest without requested systems."""
     return BatchSolutions(X, np.zeros(len(X), np.bool_), lambda: Report.empty(len(X)))
 
 
 def _empty_report(count: int) -> Report:
-    """Of systems without unknowns, or without right-hand sides."""
+    """Return the report of systems without unknowns, or without right-hand sides."""
     report = Report.empty(count)
     report.error[:], report.clean[:] = 0.0, True
     return report
 
 
 def _vectors(xp: AnyArray, B: AnyArray, count: int) -> Array:
-    """Right-hand sides (batch or 1, k, n) as vectors (batch * n, k)."""
+    """Return right-hand sides (batch or 1, k, n) as vectors (batch * n, k)."""
     k, n = B.shape[1:]
     if k == 1 and B.shape[0] == count and B.flags.c_contiguous:
         return B.reshape(1, -1).T
@@ -291,7 +292,7 @@ def _vectors(xp: AnyArray, B: AnyArray, count: int) -> Array:
 def _report(
     forest: _ForestSystem, checked: CheckedSolutions, steps: AnyArray, solution_condition: AnyArray
 ) -> Report:
-    """What was found of each system, on the host."""
+    """Return the report of all systems, on the host."""
     download = forest.device.download
     condition = (
         forest.known.condition[forest.which] if solution_condition is None else solution_condition
@@ -304,7 +305,7 @@ def _report(
 def _refined(
     forest: _ForestSystem, B: Array, solutions: _ForestSolution, checked: CheckedSolutions
 ) -> tuple[_ForestSolution, CheckedSolutions, AnyArray]:
-    """Corrections of those systems that are not good enough, while they help; and how many."""
+    """Refine systems with large errors while these halve; return the number of steps, too."""
     xp = forest.xp
     active, steps = xp.ones(forest.count, np.bool_), xp.zeros(forest.count, np.int64)
     for _ in range(_STEPS):
@@ -323,7 +324,7 @@ def _refined(
 
 
 def _estimate(forest: _ForestSystem) -> None:
-    """Find the condition number of each system, for all right-hand sides."""
+    """Estimate the condition number of each system, for all right-hand sides."""
     condition: AnyArray = _condition(forest, forest.row_sums)
     counted = margin_of(forest.dtype) * condition
     roundoff = eps_of(forest.factor.dtype)
@@ -338,7 +339,7 @@ def _estimate(forest: _ForestSystem) -> None:
 
 
 def _weights(forest: _ForestSystem, B: Array, solutions: _ForestSolution) -> AnyArray:
-    """Weights (batch, n) of the condition numbers of solutions."""
+    """Return the weights (batch, n) of the condition numbers of the solutions."""
     xp, x_norms = forest.xp, solutions.sizes[:, 1]
     error = xp.maximum(solutions.sizes[:, 4].max(axis=0), forest.eps)
     used = (x_norms > 0) & xp.isfinite(x_norms)
@@ -350,7 +351,7 @@ def _weights(forest: _ForestSystem, B: Array, solutions: _ForestSolution) -> Any
 
 
 def _condition(forest: _ForestSystem, weight: AnyArray) -> AnyArray:
-    """As `numeric.one_norm` does it: one block of two vectors for all systems."""
+    """Return estimates as in `numeric.one_norm`: one block of two vectors for all systems."""
     xp = forest.xp
     forward, adjoint = ("N", "H") if forest.trans == "N" else ("H", "N")
     Y: AnyArray = forest.by_system(

@@ -1,7 +1,7 @@
-"""Systems of one pattern on a GPU: a forest, factorized and swept as one block diagonal matrix.
+"""The engine of a batch on a GPU: a forest, factorized and solved as one block diagonal matrix.
 
-Its kernels know nothing of systems; norms, errors and estimates are those of each one, and so are
-the decisions to refine. What is not sound by them goes to the host, to be looked at one by one.
+The kernels do not distinguish systems. Norms, errors, condition estimates and the decision to
+refine are made per system, and rejected systems are handled by `Factor` one by one.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from .factorize import BatchExamination, ForestBackend
 from .scaling import BatchEquilibration
 from .solve import BatchSolutions, BatchSolver, solved, unsolved
 
-_MAX_FOREST_ENTRIES = 1 << 28  # entries of the panels of a forest
+_MAX_FOREST_ENTRIES = 1 << 28  # panel entries of one forest
 
 
 class _ForestPart:
-    """Some systems of a batch, in one forest.
+    """Systems of a batch that form one forest.
 
     Attributes
     ----------
     values : (batch, nnz) device array
-        By columns; what is written there is what is factorized.
+        By columns; read by each factorization.
     row, column : (batch, n) device arrays
-        Scaling; None without.
+        Scaling; None before the first, and for a method without.
     """
 
     def __init__(self, analysis: Analyzed, values: AnyArray, device: Device) -> None:
@@ -81,7 +81,7 @@ class _ForestPart:
         )
 
     def factorize(self) -> np.ndarray | int:
-        """Factorize all of them; the outcome of each, or one of all."""
+        """Factorize all systems; return the outcome of each, or one for all."""
         even = self._scale() if self.symbolic.method.scaling else None
         arguments = self._flat, self._scales, self._factor, self._examination
         self._factor = self._backend.attempted(*arguments)
@@ -94,9 +94,9 @@ class _ForestPart:
         return self._device.download(checks.outcome) if checks.rejected else ACCEPTED
 
     def _scale(self) -> Array | None:
-        """Put factors for rows and columns of all systems in their place; which have some.
+        """Compute the scaling of all systems; return which are usable.
 
-        None, if all do.
+        Return None if all are.
         """
         device, pattern, even = self._device, self._pattern, None
         if self._equilibration.fits:
@@ -112,13 +112,13 @@ class _ForestPart:
         if self.row is None:
             self.row, self.column = row, column
             self._scales = row.reshape(-1), column.reshape(-1)
-        else:  # where solves read them
+        else:  # solves read this memory
             device.copy(row, self.row)
             device.copy(column, self.column)
         return even
 
     def _ratios(self) -> Array | None:
-        """`Health.pivot_ratio` of each system, if pivots are not of order 1 alone."""
+        """Return `Health.pivot_ratio` of each system; None if all pivots are 1 x 1."""
         coupling = self.factor.subdiagonal().reshape(len(self.values), -1)
         if not coupling.any():
             return None
@@ -130,17 +130,17 @@ class _ForestPart:
 
     @property
     def factor(self) -> GpuFactor:
-        """That of the forest."""
+        """The factor of the forest."""
         if self._factor is None:
             raise RuntimeError("nothing was factorized")
         return self._factor
 
     def solve(self, trans: str, B: AnyArray, asked: np.ndarray | None) -> BatchSolutions:
-        """Solutions of those that are asked for, or of all."""
+        """Return solutions of the systems in `asked`, or of all."""
         return solved(self.factor, self._solver, trans, B, asked)
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of all of them."""
+        """Return signs and log-moduli of the determinants of all systems."""
         shape, factor = (len(self.values), -1), self.factor
         pivots = factor.pivots.reshape(shape) if factor.pivots.size else np.empty((1, 0))
         diagonal = factor.diagonal().reshape(shape)
@@ -149,7 +149,7 @@ class _ForestPart:
             return slogdets(self.symbolic, diagonal, pivots, scales)
 
     def numeric(self, i: int) -> NumericFactor:
-        """A copy of the factor of one of them on the host."""
+        """Return the factor of one system, copied to the host."""
         host = self._host = self._host or self.factor.to_host()
         symbolic, n, size = self.symbolic, self.symbolic.n, int(self._offsets[-1])
         columns = slice(i * n, (i + 1) * n)
@@ -173,13 +173,13 @@ class _ForestPart:
 
 
 class DeviceSystems:
-    """See `systems.Engine`.
+    """The engine of a GPU; see `systems.Engine`.
 
     Parameters
     ----------
     analysis : Analyzed
     values : (batch, nnz) array
-        By columns, on the host or on the device; kept there.
+        By columns; copied to the device if on the host.
     """
 
     on_device = True
@@ -202,7 +202,7 @@ class DeviceSystems:
         self._n, self._count = symbolic.n, count
 
     def renew(self, systems: np.ndarray, values: AnyArray) -> None:
-        """See `systems.Engine`: into the same memory, where graphs read them."""
+        """See `systems.Engine`; values keep their address, which graphs read."""
         if not self._device.holds(values):
             values = np.asarray(values, self.values.dtype)
         if systems.size < self._count:
@@ -211,7 +211,7 @@ class DeviceSystems:
             self._device.copy(values, self.values)
 
     def factorize(self, systems: np.ndarray) -> np.ndarray:
-        """See `systems.Engine`; others of a forest are computed anew, to the same bits."""
+        """See `systems.Engine`; other systems of a forest are recomputed, with the same bits."""
         outcome, asked = np.full(self._count, UNSURE, np.int64), self._asked(systems)
         for forest_part, members in zip(self._parts, self._slices, strict=True):
             if self._n and (asked is None or asked[members].any()):
@@ -219,7 +219,7 @@ class DeviceSystems:
         return outcome if asked is None else outcome[systems]
 
     def _asked(self, systems: np.ndarray) -> np.ndarray | None:
-        """A mask of systems; None for all."""
+        """Return a mask of systems; None for all."""
         if systems.size == self._count:
             return None
         asked = np.zeros(self._count, np.bool_)
@@ -264,7 +264,7 @@ class DeviceSystems:
 
 
 def _joined(reports: list[Report]) -> Report:
-    """What is found of the systems of all parts."""
+    """Return the reports of all forests as one."""
     if len(reports) == 1:
         return reports[0]
     return Report(*(np.concatenate(arrays) for arrays in zip(*reports, strict=True)))

@@ -28,14 +28,14 @@ from ..blas import (
 from ..shared_state import ASSEMBLE, NO_UNSTABLE_PIVOT, PANEL, SOLVE, UPDATE
 
 BLOCK = 256  # columns of a diagonal block factorized by one potrf
-MAX_LOOP_ROWS = 128  # rows of a front whose columns are eliminated one by one,
-_WINDOW = 16  # with so many between two updates
-_STRIP = 24  # columns of a product whose triangle above the diagonal is not needed
+MAX_LOOP_ROWS = 128  # largest k + m of a front whose columns are eliminated one by one
+_WINDOW = 16  # columns of such a front between two updates
+_STRIP = 24  # columns of one gemm in a product whose upper triangle is not needed
 
 
 @inner
 def triangle(tile):
-    """Row and column of a tile of the lower triangle, counted row by row."""
+    """Return the row and the column of a tile of the lower triangle, counted row by row."""
     i = 0
     while (i + 1) * (i + 2) // 2 <= tile:
         i += 1
@@ -44,7 +44,7 @@ def triangle(tile):
 
 @inner
 def _update_tile(routines, i, j, size, order, k, a, lda, beta, c, ldc, item):
-    """Tile (i, j) of C = beta C - A A^H, where A is order by k."""
+    """Compute tile (i, j) of C = beta C - A A^H; A is order by k."""
     rows = min(size, order - i * size)
     row_tile = a + i * size * item
     out = c + (i + j * ldc) * size * item
@@ -73,7 +73,7 @@ def _update_tile(routines, i, j, size, order, k, a, lda, beta, c, ldc, item):
 
 @inner
 def run_tile(work, kind, s, step, tile, size, rank):
-    """One tile of a phase of front s; returns `NO_UNSTABLE_PIVOT`."""
+    """Run one tile of a phase of front s; return `NO_UNSTABLE_PIVOT`."""
     if kind == ASSEMBLE:
         assemble(work, s, tile, size, rank)
         return NO_UNSTABLE_PIVOT
@@ -97,7 +97,7 @@ def run_tile(work, kind, s, step, tile, size, rank):
 def factor_diagonal_block(work, s, step, info):
     """Factor the diagonal block of front s at column `step`.
 
-    Returns False if a pivot is not positive; info[0] then is its column in the front, from 1.
+    Return False if a pivot is not positive; info[0] is then its column in the front, from 1.
     """
     k, m = shape(work, s)
     item, origin, ld = work.panels.itemsize, work.panel[s], k + m
@@ -110,7 +110,7 @@ def factor_diagonal_block(work, s, step, info):
 
 @inner
 def _refuse_nan(a, origin, ld, step, k, info):
-    """Set info[0] where a pivot of that block is NaN: not every LAPACK does, and all later are."""
+    """Set info[0] if a pivot of the block is NaN, as are all later ones: some LAPACKs do not."""
     corner = origin + step * (ld + 1)
     last = min(BLOCK, k - step) - 1
     if info[0] == 0 and not a[corner + last * (ld + 1)].real > 0:
@@ -122,7 +122,7 @@ def _refuse_nan(a, origin, ld, step, k, info):
 
 @inner
 def _solve_below(routines, panel, ld, step, k, tile, size, item):
-    """Tile of F11's rows below the diagonal block at `step`, times its inverse adjoint."""
+    """Multiply a tile of F11 below the diagonal block at `step` by the block's inverse adjoint."""
     width = min(BLOCK, k - step)
     row = step + width + tile * size
     diagonal = panel + step * (ld + 1) * item
@@ -145,7 +145,7 @@ def _solve_below(routines, panel, ld, step, k, tile, size, item):
 
 @inner
 def _update_below(routines, panel, ld, step, k, tile, size, item):
-    """Tile of F11 behind the block column at `step`, less that block column's product."""
+    """Subtract the product of the block column at `step` from a tile of F11 behind it."""
     width = min(BLOCK, k - step)
     first = step + width
     i, j = triangle(tile)
@@ -156,7 +156,7 @@ def _update_below(routines, panel, ld, step, k, tile, size, item):
 
 @inner
 def _solve_panel(routines, panel, k, m, tile, size, item):
-    """Tile of L21 = F21 L11^-H."""
+    """Compute a tile of L21 = F21 L11^-H."""
     rows = min(size, m - tile * size)
     ld = k + m
     below = panel + (k + tile * size) * item
@@ -165,14 +165,14 @@ def _solve_panel(routines, panel, k, m, tile, size, item):
 
 @inner
 def _update_block(routines, panel, k, m, tile, size, item, beta, block):
-    """Tile of the contribution block F22 - L21 L21^H."""
+    """Compute a tile of the contribution block F22 - L21 L21^H."""
     i, j = triangle(tile)
     _update_tile(routines, i, j, size, m, k, panel + k * item, k + m, beta, block, m, item)
 
 
 @inner
 def factor_small(work, s, rank):
-    """Whole front of few rows; returns 0, or the column that fails from 1."""
+    """Factor a front of at most `MAX_LOOP_ROWS` rows; return 0, or the failed column from 1."""
     a, panel, routines = work.panels, work.panel[s], work.routines
     k, m = shape(work, s)
     ld = k + m
@@ -191,9 +191,9 @@ def factor_small(work, s, rank):
 
 @inner
 def _eliminate_column(a, panel, ld, j, last):
-    """Column j, and its product off those up to `last`; False if its pivot is not positive."""
+    """Eliminate column j and update those up to `last`; return False if its pivot is not > 0."""
     column = panel + j * ld
-    clear(a, column, j)  # above the diagonal are products
+    clear(a, column, j)  # products were written above the diagonal
     pivot = a[column + j].real
     if not pivot > 0:
         return False
@@ -207,7 +207,7 @@ def _eliminate_column(a, panel, ld, j, last):
 
 @inner
 def _subtract(routines, rows, columns, k, a, a_offset, lda, beta, c, out, ldc):
-    """Lower part of C = beta C - A B^H, rows by columns, where B are the first rows of A.
+    """Compute the lower part of C = beta C - A B^H, rows by columns; B is the first rows of A.
 
     A begins at a[a_offset], C at c[out].
     """
@@ -226,7 +226,7 @@ def _subtract(routines, rows, columns, k, a, a_offset, lda, beta, c, out, ldc):
 
 
 def calls_blas(k: np.ndarray, m: np.ndarray) -> np.ndarray:
-    """Whether fronts of so many pivot columns and update rows take more than loops."""
+    """Return which fronts of k pivot columns and m update rows call BLAS."""
     remainder = np.maximum(k - _WINDOW, 0)
     largest = np.maximum((remainder + m) * remainder * _WINDOW, m * m * k)
     return (largest > MAX_LOOP_PRODUCT) | (k + m > MAX_LOOP_ROWS)

@@ -1,6 +1,6 @@
 """LDL^H of a small block with complete symmetric storage, pivots of order 1 and 2 by rook pivoting.
 
-A pivot is taken where no entry of its row is much larger, which bounds L: |L| <= 2.79 inside the
+No entry in the row of a pivot is much larger than the pivot, which bounds L: |L| <= 2.79 inside the
 block (Ashcraft, Grimes and Lewis, "Accurate symmetric indefinite linear equation solvers", SIAM J.
 Matrix Anal. Appl. 20, 1998).
 """
@@ -14,34 +14,34 @@ from ..axpy import combine, copy_times, multiply, subtract, subtract_two, within
 from ..blas import MINUS, NO_TRANS, ONE, TRANS, address, gemm
 from ..pivots import size_of
 
-_STEP = 16  # columns that are taken off the others together
-_MAX_UNPIVOTED_ENTRY = 8.0  # entries of L where no other pivot was sought
-ALPHA = (1 + np.sqrt(17.0)) / 8  # of the bounds of pivots of order 1 and 2, the best compromise
+_STEP = 16  # columns between two updates of the columns behind them
+_MAX_UNPIVOTED_ENTRY = 8.0  # largest entry of L without a search for pivots
+ALPHA = (1 + np.sqrt(17.0)) / 8  # balances the bounds of pivots of order 1 and 2
 
 
 @inner
 def conj_of(method, x):
-    """What stands at the mirrored place."""
+    """Return the entry at the transposed position of x."""
     return np.conj(x) if method.adjoint else x
 
 
 @inner
 def transpose_letter(work):
-    """How BLAS is told of L^T or L^H."""
+    """Return the letter of BLAS for L^T or L^H."""
     return work.routines.adjoint if work.method.adjoint else TRANS
 
 
 @inner
 def coupled_below(a, corner, ld, j, count):
-    """What D has below its diagonal at column j of the `count` of a block at a[corner]."""
+    """Return D(j + 1, j) of a block at a[corner] with `count` columns."""
     return a[corner + j * (ld + 1) + ld] if j + 1 < count else 0 * a[corner]
 
 
 @inner
 def inverted(method, d0, d1, b):
-    """Entries (0, 0), (1, 1), (1, 0) and (0, 1) of the inverse of D = [d0 conj(b); b d1].
+    """Return entries (0, 0), (1, 1), (1, 0) and (0, 1) of the inverse of D = [d0 conj(b); b d1].
 
-    b is not small, so that nothing overflows.
+    b is not small, so nothing overflows.
     """
     upper = conj_of(method, b)
     a0, a1 = d0 / upper, d1 / b
@@ -52,14 +52,14 @@ def inverted(method, d0, d1, b):
 
 @inner
 def divide_two(method, a, first, second, count, d0, d1, b):
-    """Rows of the columns at a[first] and a[second] times the inverse of [d0 conj(b); b d1]."""
+    """Multiply the columns at a[first] and a[second] by the inverse of [d0 conj(b); b d1]."""
     i0, i1, below, above = inverted(method, d0, d1, b)
     combine(a, first, second, a, first, second, count, i0, i1, below, above)
 
 
 @inner
 def times_pivots(method, source, first, ld, rows, count, a, corner, diagonal_ld, out):
-    """out = L D, rows by count: L begins at source[first], D is that of the block at a[corner]."""
+    """Compute out = L D, rows by count; L is at source[first], D in the block at a[corner]."""
     j = np.int64(0)
     while j < count:
         pivot, column = corner + j * (diagonal_ld + 1), first + j * ld
@@ -76,13 +76,13 @@ def times_pivots(method, source, first, ld, rows, count, a, corner, diagonal_ld,
 
 @inner
 def _largest(block, ld, width, p, first):
-    """Largest entry of column p off the diagonal, in rows from `first` on, and its row."""
+    """Return column p's largest entry off the diagonal, in rows from `first` on, and its row."""
     best, row = 0.0 * abs(block[0].real), p
     for i in range(first, width):
         size = size_of(block[p * ld + i])
         if i != p and not size <= best:
             best, row = size, i
-            if size != size:  # NaN, which no other entry shall hide
+            if size != size:  # NaN must not be hidden by other entries
                 break
     return best, row
 
@@ -101,9 +101,9 @@ def _exchange(block, ld, width, turn, p, q):
 
 @inner
 def _find(block, ld, width, j, last, null):
-    """A pivot for column j among columns [j, last): its two places, the same for one of order 1.
+    """Return the two columns of a pivot for column j among [j, last), the same for order 1.
 
-    -1 where column j is null.
+    Return -1 twice if there is none: column j is null, or the search leaves [j, last).
     """
     p = j
     size, r = _largest(block, ld, width, p, j)
@@ -113,13 +113,13 @@ def _find(block, ld, width, j, last, null):
     for _ in range(width):
         if diagonal >= ALPHA * size:
             return p, p
-        if r >= last:  # a column that was set aside
+        if r >= last:  # a column without a pivot
             return -1, -1
         next_size, next_row = _largest(block, ld, width, r, j)
         next_diagonal = size_of(block[r * ld + r])
         if next_diagonal >= ALPHA * next_size:
             return r, r
-        if not next_size > size:  # both diagonal entries are small for the one between
+        if not next_size > size:  # both diagonal entries are small relative to entry (r, p)
             return p, r
         p, r, size, diagonal = r, next_row, next_size, next_diagonal
     return -1, -1  # NaN
@@ -140,10 +140,10 @@ def _eliminate_one(method, block, ld, width, j):
 
 @inner
 def eliminate_two(method, a, origin, ld, j, last, rows, lower, d0, d1, b):
-    """Take a pivot of order 2, columns j and j + 1, off those up to `last`, and divide by it.
+    """Update columns up to `last` by a pivot of order 2, columns j and j + 1, and divide by it.
 
-    The columns begin at a[origin], and have so many `rows`; of the others those below the diagonal
-    alone are done if `lower`.
+    The columns begin at a[origin] and have `rows` rows; if `lower`, only the lower triangle of the
+    updated columns is computed.
     """
     first, second, begin = origin + j * ld, origin + (j + 1) * ld, j + 2
     i0, i1, below, above = inverted(method, d0, d1, b)
@@ -168,10 +168,10 @@ def _eliminate_two(method, block, ld, width, j):
 
 @inner
 def factor_in_order(work, block, width, null, scaled):
-    """Factor the lower triangle of a block with pivots of order 1 as they come.
+    """Factor the lower triangle of a block with pivots of order 1 in their given order.
 
-    Returns whether that is sound; if not, the block is spoilt, and L exceeds
-    `_MAX_UNPIVOTED_ENTRY`.
+    Return False if a pivot is null or L exceeds `_MAX_UNPIVOTED_ENTRY`; the block is then
+    overwritten and invalid.
     """
     first, item, begin = np.int64(0), block.itemsize, address(block)
     while first < width:
@@ -181,7 +181,7 @@ def factor_in_order(work, block, width, null, scaled):
         for j in range(max(first, 1), last):
             block[j * width + j - 1] = 0
         rows, corner, below = width - last, first * (width + 1), first * width + last
-        if rows > 0:  # both triangles, of which one is not looked at
+        if rows > 0:  # both triangles; the upper one is not read
             times_pivots(
                 work.method, block, below, width, rows, last - first, block, corner, width, scaled
             )
@@ -196,7 +196,7 @@ def factor_in_order(work, block, width, null, scaled):
 
 @inner
 def _columns_in_order(method, block, width, first, last, null):
-    """Columns [first, last) of a block, of which those before are taken off."""
+    """Eliminate columns [first, last) of a block, which earlier columns have updated."""
     for j in range(first, last):
         column = j * width
         if method.adjoint:
@@ -217,17 +217,17 @@ def _columns_in_order(method, block, width, first, last, null):
 
 @inner
 def factor_block(method, block, ld, width, turn, null):
-    """Factor a block in place, as far as it has pivots; returns how many columns are eliminated.
+    """Factor a block in place, as far as it has pivots; return the number of eliminated columns.
 
     Parameters
     ----------
     block : array, of which the first `width` columns with leading dimension `ld` are the block
-        Both triangles. L and D in its lower triangle, above the diagonal, at (j, j + 1), what D has
-        below it: b of a pivot of order 2, else 0.
+        Both triangles. On return, L and D are in the lower triangle, and D(j + 1, j) is above the
+        diagonal, at (j, j + 1): b of a pivot of order 2, else 0.
     turn : int32 array
-        Gets the column that came to each place; those without a pivot come last.
+        On return, the original column at each position; columns without a pivot come last.
     null : float
-        Columns whose entries are all smaller have no pivot here.
+        Columns with no larger entry have no pivot.
     """
     for i in range(width):
         turn[i] = i
@@ -245,7 +245,7 @@ def factor_block(method, block, ld, width, turn, null):
             _exchange(block, ld, width, turn, j, min(p, r))
             _exchange(block, ld, width, turn, j + 1, max(p, r))
             _eliminate_two(method, block, ld, width, j)
-            turn[j] = ~turn[j]  # marks it, until exchanges leave the other triangle alone
+            turn[j] = ~turn[j]  # marks the pivot until exchanges no longer use the upper triangle
             j += 2
     for i in range(j):
         above = (i + 1) * ld + i

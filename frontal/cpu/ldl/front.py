@@ -1,15 +1,15 @@
 """LDL^H factorization of one front, as tiles that threads may share.
 
 With the lower part of the front [F11; F21 F22] assembled, columns are eliminated in blocks. The
-diagonal block is factorized by itself, with pivots of order 1 and 2 from it; then the rows below,
-L21 = F21 L11^-H D^-1, tell from which column on an entry of L is larger than `MAX_MULTIPLIER`:
-there and behind, what was done is undone, the failing column goes behind the others, and the
-elimination goes on (a posteriori pivoting: Duff, Hogg and Lopez, "A new sparse LDL^T solver using
-a posteriori threshold pivoting", SIAM J. Sci. Comput. 42, 2020). Columns that failed are tried
-once more by `ldl_threshold`. The contribution block is F22 - L21 D L21^H.
+diagonal block is factorized first, with pivots of order 1 and 2 from it; then the rows below,
+L21 = F21 L11^-H D^-1, show from which column on an entry of L is larger than `MAX_MULTIPLIER`:
+from there on the elimination is undone, the failed column moves behind the others, and the
+elimination continues (a posteriori pivoting: Duff, Hogg and Lopez, "A new sparse LDL^T solver using
+a posteriori threshold pivoting", SIAM J. Sci. Comput. 42, 2020). Failed columns are tried once more
+by `ldl.threshold`. The contribution block is F22 - L21 D L21^H.
 
-D(j, j) stands on the diagonal of L, whose ones are not stored. D(j + 1, j) stands at (j, j + 1),
-above it, until the factorization ends, and L has a zero in its place.
+D(j, j) is stored on the diagonal of L, whose ones are not stored. D(j + 1, j) is stored above the
+diagonal, at (j, j + 1), until the factorization ends; L has a zero at (j + 1, j).
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from .block import (
 from .restore import restore_below
 
 BLOCK = 64  # columns factorized at once
-_STRIP = 64  # columns of a product whose triangle above the diagonal is not needed
-_NARROW_STRIP, _MAX_NARROW_COLUMNS = 24, 128  # the same for products with so few columns
+_STRIP = 64  # columns of one gemm in a product whose upper triangle is not needed
+_NARROW_STRIP, _MAX_NARROW_COLUMNS = 24, 128  # the same in products of at most 128 columns
 _DEPTH = 256  # columns of L in one product
-SCRATCH_ENTRIES = _STRIP * _DEPTH  # of `Work.scratch` for each thread
+SCRATCH_ENTRIES = _STRIP * _DEPTH  # entries of `HostWorkspace.scratch` for each thread
 
 
 @inner
 def packed(done, eliminated, width, good, shared):
-    """What a phase is told of a block as one number; see `unpacked`."""
+    """Return the description of a block for a phase, as one number; see `unpacked`."""
     return done + (eliminated << 32) + (width << 40) + (good << 48) + (np.int64(shared) << 56)
 
 
 @inner
 def unpacked(step):
-    """Columns before the block, its eliminated and all columns, the good ones, and the sharing."""
+    """Return the columns before a block, its eliminated, all, and good columns, and `shared`."""
     return (
         step & 0xFFFFFFFF, (step >> 32) & 0xFF, (step >> 40) & 0xFF, (step >> 48) & 0xFF, step >> 56
     )  # fmt: skip
@@ -58,8 +58,8 @@ def unpacked(step):
 
 @inner
 def run_tile(work, kind, s, step, tile, size, rank):
-    """One tile of a phase of front s; returns how many columns of its block are good, or
-    `NO_UNSTABLE_PIVOT`."""
+    """Run one tile of a phase of front s; return the number of good columns of its block after
+    SOLVE, else `NO_UNSTABLE_PIVOT`."""
     if kind == ASSEMBLE:
         assemble(work, s, tile, size, rank)
     elif kind == SOLVE:
@@ -80,9 +80,9 @@ def _turn(work, rank):
 
 @inner
 def factor_diagonal_block(work, s, done, width, rank):
-    """Factor the diagonal block of `width` columns behind `done`; returns how many have pivots.
+    """Factor the diagonal block of `width` columns behind `done`; return how many are eliminated.
 
-    They come first then, in the order of their elimination, and the others as they were.
+    Eliminated columns come first, in that order; the others follow with their previous values.
     """
     a, method, null = work.panels, work.method, null_bound(work.routines)
     k, m = shape(work, s)
@@ -116,7 +116,7 @@ def factor_diagonal_block(work, s, done, width, rank):
 
 @inner
 def _permute_before(work, s, done, width, turn, rank):
-    """Rows of L left of a block, and the names of its columns, as the block was permuted."""
+    """Permute rows of L left of a block, and the names of its columns, as the block."""
     a, before = work.panels, work.scratch[rank * work.scratch_size + 2 * BLOCK * BLOCK :]
     k, m = shape(work, s)
     for j in range(done):
@@ -142,7 +142,7 @@ def _turns(turn, width):
 
 @inner
 def _solve_below(work, s, step, tile, size, rank):
-    """Tile of L below a diagonal block; returns how many of its columns are small enough."""
+    """Compute a tile of L below a diagonal block; return the number of good columns."""
     done, eliminated, width, _, shared = unpacked(step)
     a = work.panels
     k, m = shape(work, s)
@@ -206,7 +206,7 @@ def _divide(method, a, begin, ld, rows, corner, eliminated):
 
 @inner
 def _update_below(work, s, step, tile, size, rank):
-    """Tile of the columns behind the good ones of a block, less the product of these."""
+    """Subtract the product of a block's good columns from a tile of the columns behind them."""
     done, _, _, good, _ = unpacked(step)
     k, m = shape(work, s)
     ld, first = k + m, done + good
@@ -223,7 +223,7 @@ def _update_below(work, s, step, tile, size, rank):
 
 @inner
 def columns_of_pivot(work, s, done, good, eliminated):
-    """Columns of the pivot behind the good ones of a block; 0 if all are good."""
+    """Return the order of the pivot behind the good columns of a block; 0 if all are good."""
     k, m = shape(work, s)
     if good == eliminated:
         return 0
@@ -233,7 +233,7 @@ def columns_of_pivot(work, s, done, good, eliminated):
 
 @inner
 def tiles_below(work, s, first, size):
-    """Tiles of `_update_below`."""
+    """Return the number of tiles of `_update_below`."""
     k, m = shape(work, s)
     rows, columns = (k + m - first + size - 1) // size, (k - first + size - 1) // size
     return columns * rows - columns * (columns - 1) // 2
@@ -241,7 +241,7 @@ def tiles_below(work, s, first, size):
 
 @inner
 def _update_block(work, s, step, tile, size, rank):
-    """Tile of the contribution block F22 - L21 D L21^H."""
+    """Compute a tile of the contribution block F22 - L21 D L21^H."""
     k, m = shape(work, s)
     i, j = triangle(tile)
     row, column = i * size, j * size
@@ -256,10 +256,10 @@ def _update_block(work, s, step, tile, size, rank):
 
 @inner
 def subtract_product(work, s, rank, row, rows, column, columns, first, last, target, beta, ldc):
-    """C = beta C - L_i D L_j^H by columns [first, last) of L, with C at the address `target`.
+    """Compute C = beta C - L_i D L_j^H by columns [first, last) of L; C is at address `target`.
 
-    L_i and L_j are rows of L from `row` and `column` on; where these are the same, of C the lower
-    triangle is wanted alone.
+    L_i and L_j are rows of L from `row` and `column` on; if both begin at the same row, only the
+    lower triangle of C is needed.
     """
     a, scaled = work.panels, work.scratch[rank * work.scratch_size :]
     k, m = shape(work, s)
@@ -267,7 +267,7 @@ def subtract_product(work, s, rank, row, rows, column, columns, first, last, tar
     strips = _NARROW_STRIP if row == column and columns <= _MAX_NARROW_COLUMNS else _STRIP
     while True:
         end = min(p + _DEPTH, last)
-        if end < last and a[panel + end * ld + end - 1] != 0:  # not between the columns of a pivot
+        if end < last and a[panel + end * ld + end - 1] != 0:  # a pivot of order 2 is not cut
             end -= 1
         for strip in range(0, columns, strips):
             width = min(strips, columns - strip)

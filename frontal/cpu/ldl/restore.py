@@ -1,4 +1,4 @@
-"""Columns of a block of LDL^H as they were before it was eliminated, from what came of it."""
+"""Restore columns of an eliminated block of LDL^H to their previous values, from its factors."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ..assembly import shape
 from ..blas import NO_TRANS, ONE, ZERO, address, gemm
 from .block import times_pivots, transpose_letter
 
-_ROWS = 64  # at a time, and columns of a block
-_SCRATCH_BLOCK = _ROWS * _ROWS  # of the scratch
+_ROWS = 64  # rows restored at a time; a block has no more columns
+_SCRATCH_BLOCK = _ROWS * _ROWS  # entries of each of the four parts of the scratch
 
 
 @inner
 def restore_below(work, s, done, eliminated, width, good, shared, tile, size, rank):
-    """Tile of rows below a block: its columns from `good` on, as `restore_diagonal` has them."""
+    """Restore the columns of `restore_diagonal` in a tile of the rows below the block."""
     a, scratch = work.panels, work.scratch[rank * work.scratch_size :]
     k, m = shape(work, s)
     ld, row = k + m, done + width + tile * size
@@ -32,7 +32,7 @@ def restore_below(work, s, done, eliminated, width, good, shared, tile, size, ra
 
 @inner
 def restore_diagonal(work, s, done, eliminated, width, good, rank):
-    """What the block was, as it is permuted now, from column `good` of its eliminated ones on."""
+    """Restore the eliminated columns of a diagonal block from `good` on, in their new order."""
     a, scratch = work.panels, work.scratch[rank * work.scratch_size :]
     k, m = shape(work, s)
     ld, rows = k + m, width - good
@@ -51,7 +51,7 @@ def restore_diagonal(work, s, done, eliminated, width, good, rank):
 
 @inner
 def _explicit_rows(a, corner, ld, first, last, columns, out):
-    """Rows [first, last) of L of a block with its ones and zeros."""
+    """Write rows [first, last) of a block's L to `out`, with explicit ones and zeros."""
     rows = last - first
     for j in range(columns):
         for i in range(rows):
@@ -61,7 +61,7 @@ def _explicit_rows(a, corner, ld, first, last, columns, out):
 
 @inner
 def _scale_rows(work, corner, ld, good, eliminated, scratch):
-    """L D of rows `good` to `eliminated` of a block, into the first part of the scratch."""
+    """Write L D of rows `good` to `eliminated` of a block to the first part of the scratch."""
     a, lower = work.panels, scratch[2 * _SCRATCH_BLOCK :]
     _explicit_rows(a, corner, ld, good, eliminated, eliminated, lower)
     rows, begin = eliminated - good, np.int64(0)
@@ -70,7 +70,7 @@ def _scale_rows(work, corner, ld, good, eliminated, scratch):
 
 @inner
 def _multiply(work, factor, factor_ld, rows, good, eliminated, scratch):
-    """Rows of L times the adjoint of that, into the second part."""
+    """Write rows of L times the adjoint of the first part of the scratch to the second part."""
     count, scaled, item = eliminated - good, address(scratch), scratch.itemsize
     gemm(
         work.routines, NO_TRANS, transpose_letter(work), rows, count, eliminated, ONE, factor,

@@ -1,8 +1,8 @@
-"""LDL^H of the columns of a front that are left, one pivot after the other, by a threshold.
+"""LDL^H of the remaining columns of a front, one pivot after the other, by threshold pivoting.
 
-A pivot is sound if it bears its whole columns, the rows of the contribution block included: with c
-the largest entries of its columns, |a| >= c / MAX_MULTIPLIER for one of order 1, and for one of
-order 2 an inverse with |D^-1| c <= MAX_MULTIPLIER. Small fronts are factorized by this alone.
+A pivot is stable if it is large enough for its full columns, update rows included: with c the
+largest entries of its columns, |a| >= c / MAX_MULTIPLIER for order 1, and for order 2
+|D^-1| c <= MAX_MULTIPLIER. Small fronts are factorized by this code only.
 
 Reference: J. Hogg and J. Scott, "Pivoting strategies for tough sparse indefinite systems", ACM
 Trans. Math. Softw. 40 (2013), and the references there.
@@ -19,12 +19,12 @@ from ..delays import order_of
 from ..pivots import MAX_MULTIPLIER, null_bound, size_of
 from .block import conj_of, eliminate_two
 
-_SINGULAR = 1e-2  # of a pivot of order 2: its determinant over its largest product
+_SINGULAR = 1e-2  # least determinant of a pivot of order 2, relative to its largest product
 
 
 @inner
 def _column(a, panel, ld, last, done, j):
-    """Largest entry of column j off the diagonal, the largest in rows up to `last`, and its row."""
+    """Return column j's largest entry off the diagonal, that in rows before `last`, and its row."""
     best = 0 * abs(a[panel].real)
     inside, row = best, np.int64(-1)
     for i in range(done, j):
@@ -51,7 +51,7 @@ def _column(a, panel, ld, last, done, j):
 
 @inner
 def _is_stable_pair(method, a, panel, ld, p, q, cp, cq):
-    """Whether columns p < q, with largest entries cp and cq elsewhere, are a sound pivot."""
+    """Return whether columns p < q, with largest entries cp, cq elsewhere, are a stable pivot."""
     d0, d1, b = a[panel + p * (ld + 1)], a[panel + q * (ld + 1)], a[panel + p * ld + q]
     if b == 0:
         return False
@@ -92,7 +92,7 @@ def exchange(work, s, p, q):
 
 @inner
 def _mark(work, s, j, b):
-    """Note what D has below its diagonal at column j, see `ldl`."""
+    """Store b = D(j + 1, j) above the diagonal; see `ldl.front`."""
     k, m = shape(work, s)
     if j + 1 < k:
         work.panels[work.panel[s] + (j + 1) * (k + m) + j] = b
@@ -132,7 +132,7 @@ def _eliminate_two(work, s, j, last):
 
 @inner
 def _drop(work, s, j):
-    """Take column j, all of which is null, as a pivot of the size of rounding."""
+    """Eliminate the null column j with a pivot of the size of eps, and mark its name."""
     a = work.panels
     k, m = shape(work, s)
     column = work.panel[s] + j * (k + m)
@@ -145,7 +145,7 @@ def _drop(work, s, j):
 
 @inner
 def replace_pivot(work, place, least):
-    """Make a pivot at least so large, in its own direction."""
+    """Increase a pivot's modulus to `least` if it is smaller; its direction does not change."""
     a = work.panels
     x = a[place].real + 0 * a[place] if work.method.adjoint else a[place]
     size = abs(x)
@@ -155,9 +155,9 @@ def replace_pivot(work, place, least):
 
 @inner
 def eliminate_rest(work, s, done, last):
-    """Eliminate what can be of columns [done, last) of front s; returns their number in all.
+    """Eliminate columns [done, last) of front s with stable pivots; return the new `done`.
 
-    They are tried in turn, until none of those that are left has a sound pivot.
+    Columns are tried in turn, until none of the remaining ones has a stable pivot.
     """
     a, panel, method = work.panels, work.panel[s], work.method
     k, m = shape(work, s)
@@ -199,14 +199,14 @@ def eliminate_rest(work, s, done, last):
 
 @inner
 def _is_stable(a, at, rows, null):
-    """Whether the first of so many entries is a pivot for those behind it."""
+    """Return whether the first of `rows` entries is a stable pivot for the others."""
     pivot_size = size_of(a[at])
     return pivot_size > null and within(a, at + 1, rows - 1, pivot_size * MAX_MULTIPLIER)
 
 
 @inner
 def _largest_outside(a, panel, ld, done, j, excluded):
-    """Largest entry of column j off the diagonal and outside row `excluded`."""
+    """Return the largest entry of column j off the diagonal and outside row `excluded`."""
     best = 0 * abs(a[panel].real)
     for i in range(done, ld):
         if i != j and i != excluded:
@@ -220,9 +220,9 @@ def _largest_outside(a, panel, ld, done, j, excluded):
 
 @inner
 def replace_rest(work, s, done, least):
-    """Eliminate columns of front s from `done` on, and replace pivots below `least` of theirs.
+    """Eliminate columns of front s from `done` on; return the number of replaced pivots.
 
-    Returns how many were replaced.
+    A pivot below eps, or below `least` times the largest entry of its column, is replaced.
     """
     a, panel = work.panels, work.panel[s]
     k, m = shape(work, s)

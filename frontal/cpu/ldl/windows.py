@@ -1,7 +1,7 @@
-"""LDL^H of a small front, with pivots from a few columns at a time and their whole columns.
+"""LDL^H of a small front by windows of columns, with pivots that are stable for full columns.
 
-Nothing is undone there, and no triangular system is solved: for few rows that is cheaper than
-blocks that are looked at afterwards, see `ldl`.
+No elimination is undone, and no triangular system is solved: for few rows this is cheaper than the
+blocks of `ldl.front`, whose pivots are checked a posteriori.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from .front import subtract_product
 from .threshold import eliminate_rest, exchange
 
 WIDTH = 16  # columns of a window
-MAX_WINDOWED_ROWS = 128  # rows of a front up to which this is faster
+MAX_WINDOWED_ROWS = 128  # largest k + m of a front for which windows are faster
 
 
 @inner
 def eliminate_windows(work, s, rank):
-    """Eliminate what can be of front s; returns how many columns, the others follow."""
+    """Eliminate columns of front s with stable pivots, which come first; return their number."""
     a, panel = work.panels, work.panel[s]
     k, m = shape(work, s)
     ld, done, end = k + m, np.int64(0), k

@@ -1,10 +1,10 @@
 """LU factorization of one front, as tiles that threads may share.
 
 With the front [F11 F12; F21 F22] assembled: P F11 = L11 U11 with rows interchanged inside F11 only,
-L21 = F21 U11^-1, U12 = L11^-1 P F12 (kept transposed), and the contribution block is
+L21 = F21 U11^-1, U12 = L11^-1 P F12 (stored transposed), and the contribution block is
 F22 - L21 U12.
 
-Pivots are sought in F11, but must bear the whole column: where a pivot is null, or an entry of L21
+Pivots come from F11 but must be stable for the full column: if a pivot is null, or an entry of L21
 is larger than `MAX_MULTIPLIER`, the front is assembled again and factorized by `threshold`.
 """
 
@@ -38,12 +38,15 @@ from ..shared_state import ASSEMBLE, NO_UNSTABLE_PIVOT, PANEL, SOLVE, UPDATE, UP
 from . import threshold as lu_threshold
 
 BLOCK = 128  # columns of the diagonal block between two updates
-_MAX_LOOP_COLUMNS = 16  # so many are sooner taken off each other in turn
+_MAX_LOOP_COLUMNS = 16  # largest k for which loops compute U12 faster than trsm
 
 
 @inner
 def run_tile(work, kind, s, step, tile, size, rank):
-    """One tile of a phase of front s; less than `NO_UNSTABLE_PIVOT` if L21 is too large."""
+    """Run one tile of a phase of front s; return 0 if L21 is too large.
+
+    Otherwise return `NO_UNSTABLE_PIVOT`.
+    """
     if kind == ASSEMBLE:
         assemble(work, s, tile, size, rank)
         return NO_UNSTABLE_PIVOT
@@ -68,8 +71,8 @@ def run_tile(work, kind, s, step, tile, size, rank):
 def factor_diagonal_block(work, s, step, info):
     """Factor columns [step, step + BLOCK) of F11 of front s.
 
-    Rows are interchanged over all k columns. ``pivots[j]`` is the row, counted from the first
-    of the front, that came to row j. Returns whether no pivot is null or NaN.
+    Rows are interchanged over all k columns. ``interchanges_of(work, s)[j]`` is the row, counted
+    from the first of the front, exchanged with row j. Return False if a pivot is null or NaN.
     """
     routines, a, null = work.routines, work.panels, null_bound(work.routines)
     k, m = shape(work, s)
@@ -88,7 +91,7 @@ def factor_diagonal_block(work, s, step, info):
 
 @inner
 def _solve_right(routines, panel, ld, step, k, tile, size, item):
-    """Tile of U11's rows at `step`, right of the diagonal block."""
+    """Compute a tile of U11 right of the diagonal block at `step`."""
     width = min(BLOCK, k - step)
     column = step + width + tile * size
     diagonal = panel + step * (ld + 1) * item
@@ -99,7 +102,7 @@ def _solve_right(routines, panel, ld, step, k, tile, size, item):
 
 @inner
 def _update_below(routines, panel, ld, step, k, tile, size, item):
-    """Tile of F11 behind the block column at `step`, less the product of its L and U."""
+    """Subtract the product of L and U at block column `step` from a tile of F11 behind it."""
     width = min(BLOCK, k - step)
     first = step + width
     order = k - first
@@ -117,7 +120,10 @@ def _update_below(routines, panel, ld, step, k, tile, size, item):
 
 @inner
 def _solve_lower(routines, a, origin, k, m, tile, size, item):
-    """Tile of L21; `NO_UNSTABLE_PIVOT`, or 0 if an entry is larger than `MAX_MULTIPLIER`."""
+    """Compute a tile of L21; return 0 if an entry exceeds `MAX_MULTIPLIER`.
+
+    Otherwise return `NO_UNSTABLE_PIVOT`.
+    """
     ld = k + m
     row = k + tile * size
     rows = min(size, k + m - row)
@@ -131,7 +137,7 @@ def _solve_lower(routines, a, origin, k, m, tile, size, item):
 
 @inner
 def _solve_upper(work, s, tile, size):
-    """Tile of U12 transposed, and of rows that no pivot has eliminated, less its product."""
+    """Compute a tile of U12 transposed, and update its rows without a pivot."""
     routines, a, pivots = work.routines, work.panels, interchanges_of(work, s)
     k, m = shape(work, s)
     ld, row, origin, item = k + m, tile * size, work.panel[s], a.itemsize
@@ -160,7 +166,7 @@ def _solve_upper(work, s, tile, size):
 
 @inner
 def _update_block(work, s, tile, size, rank):
-    """Tile of the contribution block F22 - L21 U12, by the columns that were eliminated."""
+    """Compute a tile of the contribution block F22 - L21 U12 from the eliminated columns."""
     plan, a, c = work.plan, work.panels, work.arena
     k, m = shape(work, s)
     done = np.int64(work.delays.eliminated[s])
@@ -183,6 +189,6 @@ def _update_block(work, s, tile, size, rank):
 
 
 def calls_blas(k: np.ndarray, m: np.ndarray) -> np.ndarray:
-    """Whether fronts of so many pivot columns and update rows take more than loops."""
+    """Return which fronts of k pivot columns and m update rows call BLAS."""
     few = min(_MAX_LOOP_COLUMNS, lu_threshold.COLUMNS_PER_UPDATE)
     return (m * m * k > MAX_LOOP_PRODUCT) | (k > few) | (k + m > lu_threshold.MAX_THRESHOLD_ROWS)

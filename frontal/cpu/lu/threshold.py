@@ -1,9 +1,9 @@
-"""LU of the columns of a front where partial pivoting among its own rows is not enough.
+"""LU of a front by threshold pivoting, if partial pivoting among its pivot rows is not stable.
 
-Rows are interchanged among the pivot rows alone, but a pivot must bear its whole column: it is at
-least 1/MAX_MULTIPLIER of the largest entry. Columns without such a pivot go behind the others, are
-tried again when these are eliminated, and are delayed if they fail again. For few fronts: one
-thread.
+Rows are interchanged among the pivot rows only, but a pivot must be at least 1/MAX_MULTIPLIER of
+the largest entry in its full column. Columns without such a pivot move behind the others, are tried
+again after the others are eliminated, and are delayed if they fail again. One thread works on a
+front: small fronts, and few large ones, come here.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..delays import interchanges_of, order_of, rows_of
 from ..pivots import MAX_MULTIPLIER, null_bound, size_of
 
 BLOCK = 128  # columns between two updates
-MAX_THRESHOLD_ROWS = 128  # rows of a front whose columns are all looked at one by one,
-COLUMNS_PER_UPDATE = 16  # with so many between two updates
+MAX_THRESHOLD_ROWS = 128  # largest k + m of a front that begins with threshold pivoting
+COLUMNS_PER_UPDATE = 16  # columns of such a front between two updates
 
 
 @inner
@@ -31,7 +31,7 @@ def swap_rows(a, origin, ld, count, r, s):
 
 @inner
 def _largest(a, begin, first, last):
-    """Place in [first, last) of the largest entry, a NaN if there is one; `first` for none."""
+    """Return the position in [first, last) of the largest entry, or of a NaN; `first` if empty."""
     best, largest = first, size_of(a[begin + first])
     for i in range(first + 1, last):
         size = size_of(a[begin + i])
@@ -55,7 +55,7 @@ def _exchange_columns(work, s, i, j):
 
 @inner
 def _is_stable(a, column, p, candidates, rows, null):
-    """Whether the largest of the candidates, in row p, is a pivot for the whole column."""
+    """Return whether the largest of the candidates, in row p, is stable for the full column."""
     size, below, count = size_of(a[column + p]), column + candidates, rows - candidates
     if not within(a, below, count, size * MAX_MULTIPLIER):
         return False
@@ -64,7 +64,7 @@ def _is_stable(a, column, p, candidates, rows, null):
 
 @inner
 def _sizes(a, column, first, candidates, rows):
-    """Row of the largest entry among the candidates, its size, and that of the whole column."""
+    """Return the row of the largest candidate, its size, and the largest of the full column."""
     p = _largest(a, column, first, candidates)
     size = size_of(a[column + p])
     if rows == candidates:
@@ -75,7 +75,7 @@ def _sizes(a, column, first, candidates, rows):
 
 @inner
 def _eliminate_column(a, corner, ld, j, p, rows, width):
-    """Column j of a block with the pivot in row p, and its product off the columns behind it."""
+    """Eliminate column j of a block with the pivot in row p; update the columns behind it."""
     if p != j:
         swap_rows(a, corner, ld, width, j, p)
     column = corner + j * ld
@@ -90,9 +90,9 @@ def _eliminate_column(a, corner, ld, j, p, rows, width):
 
 @inner
 def _eliminate_block(work, s, done, width, interchanges, firm):
-    """Columns of a block one by one; those without a sound pivot come last.
+    """Eliminate the columns of a block one by one; those without a stable pivot come last.
 
-    Returns how many have one; the first without it ends all if `firm`.
+    Return the number of eliminated columns. If `firm`, stop at the first without a stable pivot.
     """
     a, null = work.panels, null_bound(work.routines)
     k, m = shape(work, s)
@@ -116,10 +116,10 @@ def _eliminate_block(work, s, done, width, interchanges, firm):
 
 @inner
 def interchange(routines, begin, ld, step, k, width, good, pivots, item):
-    """Rows of F11 beside its columns [step, step + width), which begin at `begin`, as in these.
+    """Apply the row interchanges of columns [step, step + width) to the other columns of F11.
 
-    `pivots` are those of the first `good` of these columns, and count from 1 and their first row;
-    then from 0 and the first row of the front.
+    These columns are at address `begin`. `pivots` of the first `good` of them count from 1 and from
+    row `step`; on return, from 0 and the first row of the front.
     """
     after = k - step - width
     if step > 0:
@@ -132,7 +132,7 @@ def interchange(routines, begin, ld, step, k, width, good, pivots, item):
 
 @inner
 def _update_after(routines, begin, ld, done, good, after, right, item):
-    """Columns behind a block: their rows of U, and the product of both off what is below."""
+    """Compute the rows of U behind a block, and subtract L times U from the rows below."""
     trsm(routines, LEFT, LOWER, NO_TRANS, UNIT, good, after, begin, ld, right, ld)
     gemm(
         routines, NO_TRANS, NO_TRANS, ld - done - good, after, good, MINUS,
@@ -142,10 +142,10 @@ def _update_after(routines, begin, ld, done, good, after, right, item):
 
 @inner
 def eliminate_by_threshold(work, s, firm):
-    """Factor what can be of the first columns of front s; returns how many could be.
+    """Eliminate the columns of front s with stable pivots, which come first; return their number.
 
-    If it is `firm` no columns are exchanged, so that a front needs no names for them: 0 then tells
-    that one has no sound pivot.
+    If `firm`, no columns are exchanged, so a front needs no list of names; return 0 if a column has
+    no stable pivot.
     """
     routines, a = work.routines, work.panels
     k, m = shape(work, s)
@@ -173,7 +173,7 @@ def eliminate_by_threshold(work, s, firm):
 
 @inner
 def label_rows(work, s, done):
-    """Put the names of the rows of front s into the order that its interchanges make."""
+    """Permute the names of the rows of front s by its interchanges."""
     rows, pivots = rows_of(work, s), interchanges_of(work, s)
     for j in range(done):
         p = pivots[j]
@@ -182,9 +182,10 @@ def label_rows(work, s, done):
 
 @inner
 def replace_rest(work, s, done, least):
-    """Eliminate columns of front s from `done` on, and replace pivots below `least` of theirs.
+    """Eliminate columns of front s from `done` on; return the number of replaced pivots.
 
-    Returns how many were replaced, but for those of null columns, whose names are marked.
+    A pivot below eps, or below `least` times the largest entry of its column, is replaced. Pivots
+    of null columns are not counted; the names of these columns are marked.
     """
     a, null, eps = work.panels, null_bound(work.routines), work.routines.reals[3]
     k, m = shape(work, s)
@@ -194,7 +195,7 @@ def replace_rest(work, s, done, least):
         column = corner + j * ld
         p, size, largest = _sizes(a, column, j, k, ld)
         if not size >= max(least * largest, eps):
-            replaced += not largest <= null  # NaN too, which no pivot repairs
+            replaced += not largest <= null  # counts NaN too, which no pivot repairs
             bound = max(least * largest, eps)
             a[column + p] = a[column + p] / size * bound if size > 0 else bound
         if largest <= null:

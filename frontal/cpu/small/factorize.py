@@ -1,7 +1,7 @@
-"""The numeric factorization of a small system in one compiled call: values in, a sound factor out.
+"""The numeric factorization of a small system in one compiled call.
 
-What it costs is what is done around its arithmetic. Here is next to nothing around it: whatever is
-unusual is left to `CpuBackend.factorize` and to those who ask it.
+For small systems overhead dominates; this path has almost none. A system that needs a warning, a
+fallback or delayed pivots is left to `CpuBackend.factorize` and its callers.
 """
 
 from __future__ import annotations
@@ -36,34 +36,36 @@ from .gil_handoff import TURN, enter_python, leave_python
 from .one_system import ACCEPTED, EntryPattern, SystemArrays, factorize_system, pattern_of
 from .solve import SmallSolver, describe_factor
 
-MAX_SMALL_COLUMNS = 4096  # columns; of more the little that is saved is no matter
+MAX_SMALL_COLUMNS = 4096  # largest n: above it the saving is negligible
 _SCRATCH_ENTRIES, _TURN_ENTRIES = ldl.SCRATCH_ENTRIES, 2 * ldl.BLOCK
 _STATE = tile_queue.STATE_SIZE
-_NUMBERS = 18  # place in the index of numbers, behind addresses and sizes of nine arrays
+_NUMBERS = 18  # position of the numbers in the index, after addresses and sizes of 9 arrays
 _NO_TABLE = np.empty(0, np.int64)
 
 
 class SmallFactorizer:
-    """Factors of matrices of one pattern, by the same arithmetic as `CpuBackend.factorize`.
+    """Factorizer of matrices of one pattern, by the same arithmetic as `CpuBackend.factorize`.
 
-    An array costs a compiled call as much as dozens of operations: what all factors share is handed
-    over as one, of addresses, and what the call works in it makes itself.
+    An array argument costs a compiled call as much as dozens of operations: the arrays of all
+    factors are passed as one array of addresses, and the call allocates its own scratch.
 
     Parameters
     ----------
     place : FactorPlan
-        Of the analyzed plan.
+        The plan of the analysis.
     layout : HostLayout
         For one thread.
     matching : Matching or None
-        Whose scaling is begun with.
+        Gives the initial scaling.
     dtype : numpy.dtype
 
     Attributes
     ----------
     matching
     first : SmallSolver or None
-        What has solved with a factor, by which later ones are described.
+        Solver that describes those of later factors; made by the first factor that solves.
+    backoff : Backoff
+        Selects the factors that try `SmallSolver`.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class SmallFactorizer:
         self._place, self._method, self._run = place, method, _RUN[method]
         by_rows = place.symbolic.by_rows[2]
         self._size, self._half = max(1, int(layout.panel[-1])), n * method.scaling
-        # residuals sum over rows, which are the columns of a matrix that is symmetric
+        # residuals sum over rows, which are the columns of a real symmetric matrix
         turned = by_rows.size * (method.panels == 2 or dtype.kind == "c")
         self._storage_size = self._size + turned
         self._pivots, self._coupling = n * method.pivots, n * method.indefinite
@@ -104,14 +106,14 @@ class SmallFactorizer:
         self._index = np.array([*sum(places, ()), *numbers], np.int64)
 
     def __call__(self, matrix: Canonical, storage: np.ndarray | None) -> CpuFactor | None:
-        """The factor of a matrix of the pattern; None if there is anything to be said of it.
+        """Return the factor of a matrix; None if it needs a warning, a fallback or delayed pivots.
 
         Parameters
         ----------
         matrix : Canonical
-            Its values are kept, not copied.
+            Of the pattern. The factor references its values, without a copy.
         storage : array or None
-            Memory for the panels, overwritten, if it is large enough.
+            Memory for the panels, overwritten if it is large enough.
         """
         values, dtype, half, first = matrix.data, self._dtype, self._half, self.first
         if values.dtype != dtype or not values.flags.carray:
@@ -143,12 +145,12 @@ class SmallFactorizer:
         return factor
 
     def is_for(self, symbolic: Symbolic, matching: Matching | None) -> bool:
-        """Whether it is of a pattern that was analyzed so."""
+        """Return whether the factors have this symbolic phase and matching."""
         return symbolic is self._place.symbolic and matching is self.matching
 
 
 def _calls_blas(method: Method, plan: Plan) -> bool:
-    """Whether anything is more than loops."""
+    """Return whether a factorization calls BLAS."""
     if method.indefinite:
         return True
     front = cholesky if method.one_triangle else lu
@@ -162,7 +164,7 @@ def _segment(arrays, ends, i):
 
 @inlined
 def _factorize(method, index, values, storage, pivots, coupling, scales, table):
-    """Return outcome, ratio of pivots and norms; `SmallFactorizer` describes the index."""
+    """Return outcome, pivot ratio, infinity norm and 1-norm; see `SmallFactorizer`."""
     dtype, no_columns = values.dtype, np.empty(0, np.int32)
     turn = array_of(index, 8, np.int64)
     leave_python(turn)
@@ -232,7 +234,7 @@ def _factorize(method, index, values, storage, pivots, coupling, scales, table):
 
 @inlined
 def _describe(table, panels, pivots, scales, values, by_rows, place, turned, statistics):
-    """Write what solves with the factor, see `describe_factor`."""
+    """Write the table of a solver with the factor; see `describe_factor`."""
     half, data = scales.size // 2, values
     if turned:
         data = by_rows[: values.size]

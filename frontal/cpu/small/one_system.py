@@ -1,7 +1,7 @@
-"""The numeric factorization of one system, as long as nothing is unusual about it.
+"""The numeric factorization of one system without delayed or replaced pivots.
 
-There is no room for columns that find no pivot in their front, and no pivot is replaced: a system
-for which that would be needed is left to those who look closer.
+There is no storage for delayed columns, and no pivot is replaced: a system that needs either is
+`UNSURE` and left to the general path.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from ..finalize import finalize_in_place
 from ..shared_state import CRAMPED, FAILURE, NO_FAILURE, PERTURBED
 
 _SYMMETRY = THRESHOLDS.symmetry
-# Outcomes: a failed column of Cholesky is its position in elimination order, from 1.
+# Outcomes. A positive one is the failed column of Cholesky in elimination order, from 1.
 ACCEPTED, UNSURE, NOT_FINITE = 0, -1, -2
 
 
 class EntryPattern(NamedTuple):
-    """What a loop over systems knows of the entries of all of them.
+    """Positions of entries and initial scaling, the same for all systems of one pattern.
 
     Attributes
     ----------
     indptr, indices : arrays
-        By columns.
+        The pattern by columns.
     row, column : (n,) float64 arrays
-        Scalings to begin with.
+        Initial scaling.
     diagonal : (n,) int64 array
-        Place of the diagonal entry of each column among the values, in elimination order; -1 for
-        none.
+        Position of the diagonal entry of each column among the values, in elimination order; -1 if
+        there is none.
     mirror : (nnz,) int64 array
-        Place of the transposed entry, for a method of one triangle.
+        Position of the transposed entry, for a method of one triangle.
     place : (n,) int64 array
-        Of the pivots in the panels.
+        Positions of the pivots in the panels.
     """
 
     indptr: np.ndarray
@@ -57,17 +57,17 @@ class EntryPattern(NamedTuple):
 
 
 class SystemArrays(NamedTuple):
-    """The numbers of one system.
+    """The arrays of one system.
 
     Attributes
     ----------
     values : (nnz,) array
-    coupling : array
-        As of a `HostFactor`.
+    subdiagonal : array
+        See `HostFactor`.
     row, column : (n,) float64 arrays
-        Get the scaling; (0,) for a method without.
+        On return, the scaling; (0,) for a method without.
     statistics : (3,) float64 array
-        Gets `Health.pivot_ratio`, the infinity norm and the 1-norm.
+        On return, `Health.pivot_ratio`, the infinity norm and the 1-norm.
     """
 
     values: np.ndarray
@@ -87,7 +87,7 @@ def _finite(values):
 
 @allocating
 def _suits(pattern, values, adjoint, roundings):
-    """Whether A is what a method of one triangle takes for granted, up to rounding of each row."""
+    """Return whether A is symmetric, or Hermitian if `adjoint`, up to `roundings` of each row."""
     mirror, exact = pattern.mirror, True
     for p in range(values.size):
         mirrored = values[mirror[p]]
@@ -107,7 +107,7 @@ def _suits(pattern, values, adjoint, roundings):
 
 @inner
 def _is_even(diagonal, scaled, eps):
-    """Whether few entries are far below 1, or no diagonal entry is tiny, as `scaling_of` has it."""
+    """Return whether few entries are far below 1 or no diagonal entry is tiny; see `scaling_of`."""
     small, tiny = 0, False
     for p in range(scaled.size):
         small += 0 < larger_part(scaled[p]) < UNEVEN_BELOW
@@ -118,7 +118,7 @@ def _is_even(diagonal, scaled, eps):
 
 @inner
 def _squares(panels, place, diagonal, values):
-    """Least square of a pivot of Cholesky over the entry that it came from."""
+    """Return the least squared pivot of Cholesky over its diagonal entry of A."""
     least = np.float64(1)
     for j in range(place.size):
         pivot = np.float64(np.abs(panels[place[j]]))
@@ -130,7 +130,7 @@ def _squares(panels, place, diagonal, values):
 
 @inner
 def _size_of_pair(d0, d1, b, adjoint):
-    """About the smaller singular value of a pivot of order 2."""
+    """Return an approximation of the smaller singular value of a pivot of order 2."""
     size = np.float64(max(np.abs(b), max(np.abs(d0), np.abs(d1))))
     upper = np.conj(b) if adjoint else b
     return np.float64(np.abs(d0 / size * d1 - b / size * upper))
@@ -138,7 +138,7 @@ def _size_of_pair(d0, d1, b, adjoint):
 
 @inner
 def _over_largest(panels, place, coupling, adjoint):
-    """Least pivot over the largest one."""
+    """Return the least pivot over the largest one."""
     least, largest, j = np.float64(np.inf), np.float64(0), 0
     while j < place.size:
         size = np.float64(np.abs(panels[place[j]]))
@@ -154,7 +154,7 @@ def _over_largest(panels, place, coupling, adjoint):
 
 @inner
 def _renew(plan, delays, state, pivoting):
-    """Begin with another system."""
+    """Reset delays and state for another system."""
     for i in range(state.size):
         state[i] = 0
     state[shared_state.FAILURE], state[shared_state.WEAK] = (
@@ -170,7 +170,7 @@ def _renew(plan, delays, state, pivoting):
 
 @inner
 def _has_moved_columns(plan, delays):
-    """Whether a front has not eliminated its own columns, in their order."""
+    """Return whether a front has not eliminated its own columns, in their order."""
     moved = False
     for s in range(plan.parent.size):
         planned = plan.start[s + 1] - plan.start[s]
@@ -180,7 +180,7 @@ def _has_moved_columns(plan, delays):
 
 @allocating
 def _outcome(work, pattern, system, null):
-    """What has become of a system whose fronts are done; see `factorize_system`."""
+    """Return the outcome of a system whose fronts are factorized; see `factorize_system`."""
     method, plan, delays, state = work.method, work.plan, work.delays, work.state
     if state[FAILURE] != NO_FAILURE:
         return np.int64(UNSURE) if state[FAILURE] == CRAMPED else state[FAILURE]
@@ -204,18 +204,19 @@ def _outcome(work, pattern, system, null):
 
 @allocating
 def factorize_system(work, pattern, system, top, matched, null, info):
-    """Factorize a system.
+    """Factorize a system, and return its outcome.
 
     Parameters
     ----------
-    work : Work
-        Borrowed, as the next two; for a method that scales, with room for the scaled values.
+    work : HostWorkspace
+        By reference, as the next two. A method that scales overwrites its `values`, (nnz,).
     pattern : EntryPattern
     system : SystemArrays
     top : int32 array
-        As in `Layout`, for one thread.
+        See `HostLayout`; for one thread.
     matched : bool
-        Else the scaling by largest entries has to be all that `scaling_of` would look at.
+        Whether the initial scaling is that of a matching. If not, the system is `UNSURE` unless
+        `scaling_of` would accept the scaling by largest entries.
     null, info : (n,) bool and (1,) int32 arrays
         Scratch.
 
@@ -249,7 +250,7 @@ def factorize_system(work, pattern, system, top, matched, null, info):
 
 
 def pattern_of(symbolic: Symbolic, matching: Matching | None, panel: np.ndarray) -> EntryPattern:
-    """What compiled code knows of the entries of a pattern, whose panels begin there."""
+    """Return the `EntryPattern` of a symbolic phase, for `panel`, the offsets of the panels."""
     n, plan, method = symbolic.n, symbolic.plan, symbolic.method
     row = column = np.ones(n)
     if matching is not None:
@@ -266,7 +267,7 @@ def pattern_of(symbolic: Symbolic, matching: Matching | None, panel: np.ndarray)
 
 
 def _diagonal(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Place of each diagonal entry, -1 for those that are not stored."""
+    """Return the position of each diagonal entry; -1 if it is not stored."""
     n = indptr.size - 1
     column = np.repeat(np.arange(n), np.diff(indptr))
     stored, places = np.flatnonzero(indices == column), np.full(n, -1, np.int64)
@@ -275,7 +276,7 @@ def _diagonal(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 
 def _pivot_places(plan: Plan, panel: np.ndarray) -> np.ndarray:
-    """Places of the diagonals of all fronts in their panels."""
+    """Return the positions of the diagonals of all fronts in the panels."""
     k, m = np.diff(plan.start), np.diff(plan.pointer)
     front = np.repeat(np.arange(k.size), k)
     column = np.arange(front.size) - plan.start[front]

@@ -1,7 +1,7 @@
-"""Solutions for plain right-hand sides in one compiled call that allocates all it needs.
+"""Solutions for plain right-hand sides in one compiled call that allocates its own scratch.
 
-What a solve of a small system costs is what is done around its arithmetic. Here is nothing around
-it: whatever is unusual is left to those who look closer.
+For small systems overhead dominates; this path has none. A solution that needs refinement or a
+warning is left to the general path.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from ..substitution import WIDTH, Substitution
 from ..sweeps import substitute
 from .gil_handoff import TURN, enter_python, leave_python
 
-MAX_SMALL_UNKNOWNS = 4096  # unknowns; of more the little that is saved is no matter
-_NO_VECTORS = {"f": np.empty(0), "c": np.empty(0, np.complex128)}  # of the vectors of an estimate
-TURNS = 3  # of an estimate: at most 5 blocks of products are formed
-# Places in the table of arrays, where those of the factors come first: of the panels, of the sides
-# of op(A), of the matrix, and of the turn of threads. Behind addresses and sizes of all come flags,
-# and the bits of the norm and of the precision.
+MAX_SMALL_UNKNOWNS = 4096  # largest n: above it the saving is negligible
+_NO_VECTORS = {"f": np.empty(0), "c": np.empty(0, np.complex128)}  # types of an estimate's vectors
+TURNS = 3  # steps of an estimate: at most 5 blocks of products are formed
+# Positions in the table of arrays, which begins with those of the factors: of the panels, the sides
+# of op(A), the matrix, and the slot of `gil_handoff`. The flags follow the addresses and sizes of
+# all arrays; the bits of the norm and of `enough` come last.
 PANELS, SIDES, MATRIX, TURN_OF_ALL, FLAGS, NUMBERS = 4, 11, 15, 19, 40, 51
 # parameters of `describe` that differ between factors of one plan
 _PER_FACTOR = "panels", "pivots", "diagonal", "coupling", "rhs_factors", "solution_factors", "data"
 
 
 class SmallSolution(NamedTuple):
-    """A solution that is as good as rounding allows, and what is known of it.
+    """A solution that needs no refinement, with its error and the factor's condition number.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class SmallSolution(NamedTuple):
     error : float
         Rowwise backward error, no less than the precision.
     condition : float
-        Condition number of the factor for all right-hand sides, if it was asked for; else -1.
+        Condition number of the factor for all right-hand sides, if requested; else -1.
     certified : bool
-        It is a bound.
+        Whether `condition` is a bound.
     """
 
     x: np.ndarray
@@ -83,7 +83,7 @@ class Factors(NamedTuple):
 
 
 class TableFlags(NamedTuple):
-    """What a table has behind addresses and sizes, in this order, of what `describe` is told."""
+    """Arguments of `describe` stored after the addresses and sizes of a table, in this order."""
 
     adjoint: np.uint8
     one_triangle: bool
@@ -99,23 +99,23 @@ class TableFlags(NamedTuple):
 
 
 class SmallSolver:
-    """x for op(A) x = b with a vector b, by the same arithmetic as `HostSystem.solved`.
+    """Solver of op(A) x = b for a vector b, by the same arithmetic as `HostSystem.solved`.
 
     Parameters
     ----------
     table : int64 array
         See `describe`.
     arrays : tuple
-        What it names, which lives as long.
+        The arrays whose addresses it contains; the reference keeps them alive.
     n, dtype, calls_blas
-        As of a `Substitution`.
+        See `Substitution`.
 
     Attributes
     ----------
     hopeful : bool
-        Solutions are tried.
+        Whether solutions are tried.
     failed : bool
-        One was worse than rounding makes it.
+        Whether a solution needed refinement.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class SmallSolver:
 
     @classmethod
     def from_substitution(cls, solver: Substitution, matrix: tuple[Any, ...]) -> SmallSolver:
-        """By what solves, and a matrix as `residual.measure` takes it."""
+        """Return the solver by a `Substitution` and a matrix in the form of `residual.measure`."""
         table, calls_blas = np.empty(NUMBERS + 2, np.int64), solver.calls_blas
         limit = enough(solver.dtype)
         arrays = *solver.bound, WIDTH if calls_blas else 1, *matrix, limit, TURN
@@ -147,21 +147,21 @@ class SmallSolver:
         return SmallSolver(self.table, arrays, self._shape[0], self._dtype, self._calls_blas)
 
     def with_factor(self, table: np.ndarray, *factor_arrays: object) -> SmallSolver:
-        """That of another factor of the same plan: its table, and what that alone names."""
+        """Return the solver of another factor of the plan: its table, and its own arrays."""
         arrays = self._arrays, factor_arrays
         return SmallSolver(table, arrays, self._shape[0], self._dtype, self._calls_blas)
 
     def __call__(self, b: object, how: int) -> SmallSolution | None:
-        """Return x and its error; None for what is no plain vector.
+        """Return x and its error; None if b is not a plain vector.
 
-        None, too, if x is worse than rounding makes it or a size is out of the ordinary; no other b
-        is tried then.
+        Return None, too, if x needs refinement or an exponent is near its limits; no other b is
+        tried then, unless `hopeful` is set again.
 
         Parameters
         ----------
         b : object
         how : int
-            Whether the condition number is wanted: `KNOWN`, `ESTIMATED` or `CERTIFIED`.
+            How to compute the condition number: `ESTIMATED`, `CERTIFIED`, or not at all: `KNOWN`.
         """
         if type(b) is not np.ndarray or b.shape != self._shape or b.dtype != self._dtype:
             return None
@@ -194,19 +194,19 @@ def describe(
     into, rhs_factors, out, solution_factors, widest, most,
     indptr, indices, data, flipped, by_component, norm, limits, enough, turn,
 ):  # fmt: skip
-    """Write what `solve_small` reads, as an array costs a call from Python dozens of operations.
+    """Write the table of `solve_small`: each array argument costs a call dozens of operations.
 
     Parameters
     ----------
     table : int64 array
-        Where arrays are, flags, norm and precision.
+        On return, addresses and sizes of arrays, flags, norm and `enough`.
     """
     arrays = (
         start, pointer, rows, panel, panels, pivots, diagonal, coupling, blas, scalars, reals,
         into, rhs_factors, out, solution_factors, indptr, indices, data, limits, turn,
     )  # fmt: skip
     write_addresses(arrays, table)
-    flags = (  # as `TableFlags`
+    flags = (  # in the order of `TableFlags`
         np.int64(adjoint), np.int64(one_triangle), np.int64(unit), np.int64(indefinite),
         np.int64(conjugate), np.int64(transposed), np.int64(conjugated), np.int64(widest),
         np.int64(most), np.int64(flipped), np.int64(by_component),
@@ -223,9 +223,9 @@ _DESCRIBED = [*signature(_describe.py_func).parameters][1:]
 
 @inlined
 def describe_factor(table, panels, pivots, rhs_factors, solution_factors, data, norm):
-    """Write what another factor of the plan has of its own, but for D, over what a table names.
+    """Overwrite the parts of a table that differ for another factor of the plan, except D.
 
-    The sides have no factors if these are empty.
+    Factors of the sides are not written if they are empty.
     """
     write_addresses((panels, pivots), table[2 * PANELS :])
     if rhs_factors.size > 0:
@@ -246,7 +246,7 @@ def _flags(table):
 
 @inlined
 def _factors(table, flags, x):
-    """What stands first in the table, but for the sides, which are those of op(A)."""
+    """Return the `Factors` of a table, with the sides of A; the table has those of op(A)."""
     turned = 2 * flags.transposed  # the side of the rows of A comes first
     first, second = SIDES + turned, SIDES + 2 - turned
     return Factors(
@@ -263,11 +263,10 @@ def _factors(table, flags, x):
 
 @jit
 def solve_small(table, wide, b, x, how):
-    """Solve op(A) x = b; return the error of x and the factor's condition number, as
-    `SmallSolution` does.
+    """Solve op(A) x = b; return `error`, `condition` and `certified` of a `SmallSolution`.
 
-    The error is -1 if x is not fine. If x and b are empty, the condition number alone is found. See
-    `describe` for the table.
+    The error is -1 if x is not fine. If x and b are empty, only the condition number is computed.
+    See `describe` for the table.
     """
     turn = array_of(table, TURN_OF_ALL, np.int64)
     leave_python(turn)
@@ -306,19 +305,19 @@ def condition_of(factors, transposed, conjugated, matrix, how, enough, wide, Z):
     Parameters
     ----------
     factors : Factors
-        Borrowed.
+        By reference.
     transposed, conjugated : bool
-        As for `substitute`.
+        See `substitute`.
     matrix : tuple
-        op(A) as `row_sums` takes it.
+        op(A) as arguments of `row_sums`.
     how : int
-        `ESTIMATED`, or `CERTIFIED` if a bound is to be tried first.
+        `ESTIMATED`, or `CERTIFIED` to try a bound first.
     enough : float
-        No better estimate is sought of a norm that is less.
+        Estimates up to this are not improved.
     wide : (0,) array
-        Of the type of an estimate's vectors.
+        Has the scalar type of an estimate's vectors.
     Z : (1, n) array
-        Scratch, of the type of the factors.
+        Scratch, of the scalar type of the factors.
     """
     indptr, indices, data, flipped = matrix
     sums = row_sums(indptr, indices, data, flipped)
@@ -335,7 +334,7 @@ def condition_of(factors, transposed, conjugated, matrix, how, enough, wide, Z):
 
 @allocating
 def substitute_by(factors, transposed, conjugated, B, X):
-    """See `substitute`, for borrowed `Factors`."""
+    """Run `substitute` with `Factors` by reference."""
     into, rhs_factors, out, solution_factors = (
         factors.into,
         factors.row_factors,
@@ -355,10 +354,10 @@ def substitute_by(factors, transposed, conjugated, B, X):
 
 @allocating
 def weighted_norm(factors, flip, w, enough, wide):
-    """Return the 1-norm of W op(A)^-H, as `numeric.one_norm` has it; infinite if it is no number.
+    """Return an estimate of the 1-norm of W op(A)^-H; infinite for NaN. See `numeric.one_norm`.
 
-    No better one is sought of a norm that is less than `enough`, and a bound of it will do that is
-    less by `PROBABLE_FRACTION`.
+    Estimates up to `enough` are not improved. A probable bound is returned instead if it is at most
+    `PROBABLE_FRACTION` * `enough`.
     """
     n, norm = w.size, -1.0
     complete = n <= FORMED
@@ -373,7 +372,7 @@ def weighted_norm(factors, flip, w, enough, wide):
     for turn in range(TURNS):
         substitute_by(factors, not flip, not flip, X, Y)
         sign_block(w, Y, S, sums)
-        j = np.argmax(sums)  # of NaN, if there is one
+        j = np.argmax(sums)  # that of a NaN, if there is one
         if sums[j] < norm:
             break
         norm = sums[j]

@@ -1,8 +1,7 @@
-"""Whether something is done so often that code of its own for it is worth compiling.
+"""Count of calls, from which compiling the fast path for small systems is worthwhile.
 
-What is compiled into one call for small systems takes seconds to compile, and saves less than a
-tenth of a millisecond each time. The first calls of a process go the general way, which larger
-systems need too.
+The fast path takes seconds to compile, and saves less than 0.1 ms for each call. The first calls of
+a process use the general path, which larger systems need too.
 """
 
 from __future__ import annotations
@@ -11,17 +10,17 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
-MIN_CALLS = 16  # calls that go the general way
+MIN_CALLS = 16  # calls that use the general path
 
 
 class CallCounter:
-    """Counts calls until they are many."""
+    """Counter of calls up to `MIN_CALLS`."""
 
     def __init__(self) -> None:
         self._calls = 0
 
     def __call__(self) -> bool:
-        """Whether there were `MIN_CALLS` calls before this one."""
+        """Return whether there were `MIN_CALLS` calls before this one."""
         if self._calls >= MIN_CALLS:
             return True
         self._calls += 1
@@ -30,7 +29,7 @@ class CallCounter:
 
 @contextlib.contextmanager
 def never() -> Iterator[None]:
-    """All calls go the general way."""
+    """Make all calls use the general path."""
     global MIN_CALLS
     old, MIN_CALLS = MIN_CALLS, sys.maxsize
     try:

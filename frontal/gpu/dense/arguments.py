@@ -1,7 +1,8 @@
-"""What a user passes to a batched routine, as the batches that the drivers take.
+"""Conversion of a user's arguments of a batched routine to the batches of the drivers.
 
-A list of matrices of different sizes, a stack (3-D) or one matrix (2-D); any memory order. Kernels
-want contiguous columns: what has them is used where it lies, all else is copied.
+An argument is a list of matrices of different sizes, a stack (3-D) or one matrix (2-D), in any
+memory order. Kernels require contiguous columns: matrices that have them are used in place, all
+others are copied.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from .lists import Batch as Listed
 from .operands import Matrices, MatrixBatch, leading_dimension
 from .overlap import refuse_overlap
 
-M = TypeVar("M", bound=Matrices)  # the kind in which a user passes matrices and gets them back
+M = TypeVar("M", bound=Matrices)  # kind of the arguments and of the result
 
 
 @dataclass(frozen=True)
 class Argument:
-    """Matrices with contiguous columns, and how to give them back.
+    """Matrices with contiguous columns, and how they are returned to the user.
 
     Attributes
     ----------
     kind : {"matrix", "stack", "list"}
     arrays : array or `lists.Batch`
-        2-D, 3-D, or many sizes.
-    batch : Batch
+        2-D, 3-D, or matrices of different sizes.
+    batch : MatrixBatch
     vectors : bool
-        The user passed vectors; here they are matrices of one column.
+        The user passed vectors; they are stored as matrices of one column.
     """
 
     kind: str
@@ -45,11 +46,11 @@ class Argument:
 
     @classmethod
     def from_list(cls, batch: Listed, device: Device) -> Argument:
-        """Matrices of different sizes, or vectors; columns must be contiguous."""
+        """Make an argument of matrices of different sizes, or vectors, with contiguous columns."""
         return cls("list", batch, batch.described(device), batch.form.vectors)
 
     def result(self) -> Any:
-        """Return the arrays as the user passed them: vectors where they were vectors."""
+        """Return the arrays in the form that the user passed: matrices or vectors."""
         return self.arrays[..., 0] if self.vectors and self.kind != "list" else self.arrays
 
     @property
@@ -67,7 +68,7 @@ class Argument:
         zero: bool = False,
         vectors: bool = False,
     ) -> Argument:
-        """Return new matrices of the same kind, as many; ``zero`` clears their memory."""
+        """Return as many new matrices of the same kind; ``zero`` clears their memory."""
         device, dtype = self.batch.device, np.dtype(self.batch.dtype if dtype is None else dtype)
         if isinstance(self.arrays, Listed):
             rows, columns, _ = np.broadcast_arrays(m, n, self.batch.m)
@@ -88,23 +89,23 @@ def argument(
     overwrite: bool = False,
     vectors: bool | None = False,
 ) -> Argument:
-    """Return what a user passed, ready for a routine.
+    """Return a user's argument, ready for a routine.
 
     Parameters
     ----------
     like : Argument, optional
-        Another argument of the same call: kind, count and scalar type must agree.
+        Another argument of the same call, of the same kind, count and scalar type.
     write : bool
-        The routine writes here: into a copy, unless ``overwrite`` permits the user's own memory.
+        The routine writes: to a copy, unless ``overwrite`` permits the user's memory.
     vectors : bool or None
-        Whether the arrays are vectors; None: they may be, as their dimension shows.
+        Whether the arrays are vectors; None: their dimension decides.
 
     Raises
     ------
     TypeError
-        Where the arrays are not of this device, or not of one of the four scalar types.
+        If the arrays are not on this device, or have none of the four scalar types.
     ValueError
-        Where dimensions or counts do not fit, or matrices to be overwritten share memory.
+        If dimensions or counts do not fit, or matrices to be overwritten share memory.
     """
     kind = check(name, arrays, device, like, vectors)
     matrices, are_vectors = arrays, False
@@ -126,7 +127,7 @@ def product_operand(
 ) -> tuple[Argument, str]:
     """Return op(A) as an argument and its op: contiguous rows are columns of the transpose.
 
-    So arrays in NumPy's own order need no copy, but for A^H of a complex type.
+    So arrays in NumPy's default order need no copy, except for A^H of a complex type.
     """
     if trans != "C" or is_real(arrays):
         turned = _turned(arrays, device)
@@ -136,16 +137,16 @@ def product_operand(
 
 
 def source(name: str, arrays: Arrays, device: Device) -> tuple[Argument, bool]:
-    """Return matrices that are only read, and whether their transposes are meant.
+    """Return matrices that are only read, and whether the argument holds their transposes.
 
-    What has contiguous columns or contiguous rows is used where it lies.
+    Matrices with contiguous columns or contiguous rows are used in place.
     """
     operand, op = product_operand(name, arrays, device, "N")
     return operand, op == "T"
 
 
 def rhs_source(name: str, arrays: Arrays, device: Device, like: Argument) -> tuple[Argument, bool]:
-    """Return the same of right-hand sides, which may be vectors, for the matrices ``like``."""
+    """Return right-hand sides as `source` does; they may be vectors, as ``like`` allows."""
     lowest = 3 if like.kind == "stack" else 2
     if getattr(arrays, "ndim", 0) == lowest:
         turned = _turned(arrays, device)
@@ -157,7 +158,7 @@ def rhs_source(name: str, arrays: Arrays, device: Device, like: Argument) -> tup
 def result_for(
     name: str, arrays: Arrays, operand: Argument, turned: bool, overwrite: bool
 ) -> Argument:
-    """Return where the results of a `source` go: its own memory if permitted, or new."""
+    """Return the output for a `source`: its memory, if ``overwrite`` permits, or new memory."""
     if overwrite and not turned and operand.arrays is arrays:
         refuse_overlap(name, operand.batch)
         return operand
@@ -166,12 +167,12 @@ def result_for(
 
 
 def is_real(arrays: Arrays) -> bool:
-    """Whether arrays are of a real type."""
+    """Return whether arrays have a real type."""
     return np.dtype(getattr(arrays, "dtype", np.float64)).kind != "c"
 
 
 def _turned(arrays: Arrays, device: Device) -> Arrays | None:
-    """The transposes, where those have contiguous columns and the arrays have not."""
+    """Return the transposes if only they have contiguous columns; else None."""
     if isinstance(arrays, Listed):
         turned = None if arrays.form.vectors else arrays.turned()
     elif isinstance(arrays, device.xp.ndarray) and arrays.ndim in (2, 3):
@@ -188,13 +189,13 @@ def check(
     like: Argument | None = None,
     vectors: bool | None = False,
 ) -> str:
-    """Return the kind of an argument, or raise what `argument` does for the same."""
+    """Return the kind of an argument; raise as `argument` does."""
     _check_types(name, arrays, device, like)
     return _kind(name, arrays, like, vectors)
 
 
 def _kind(name: str, arrays: Arrays, like: Argument | None, vectors: bool | None) -> str:
-    """Kind of an argument by its type and dimension; that of ``like`` where vectors may be."""
+    """Return the kind from type and dimension, or from ``like`` if vectors are allowed."""
     dimension = getattr(arrays, "ndim", -1)
     if isinstance(arrays, Listed):
         kind, lowest = "list", 2
@@ -230,7 +231,7 @@ def _check_types(name: str, arrays: Arrays, device: Device, like: Argument | Non
 
 
 def _contiguous(arrays: Arrays) -> bool:
-    """Whether all matrices have contiguous columns, and strides that kernels can take."""
+    """Return whether all matrices have contiguous columns and strides that kernels accept."""
     if isinstance(arrays, Listed):
         return arrays.form.ld is not None
     if any(s < 0 or s % arrays.itemsize for s in arrays.strides):
@@ -263,7 +264,7 @@ def require_square(name: str, operand: Argument) -> None:
 def require_sizes(
     name: str, sizes: int | np.ndarray, expected: int | np.ndarray, axis: str, reference: str
 ) -> None:
-    """Raise ValueError where the sizes of two operands do not fit."""
+    """Raise ValueError if the sizes of two operands do not fit."""
     sizes, expected = np.broadcast_arrays(np.atleast_1d(sizes), expected)
     wrong = np.flatnonzero(sizes != expected)
     if len(wrong):

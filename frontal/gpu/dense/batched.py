@@ -1,19 +1,19 @@
-"""Dense linear algebra on many matrices at once, on the GPU: named and called as SciPy's.
+"""Dense linear algebra on batches of matrices on the GPU, with SciPy's names and arguments.
 
 Every routine takes one matrix (2-D), a stack of one size (3-D) or a list of matrices of different
-sizes, as CuPy arrays of float32, float64, complex64 or complex128 in any memory order, and gives
-back the same kind, with contiguous columns unless stated otherwise. A list gives a `Batch`: a
-sequence that makes its arrays on demand, and that the next call takes as it is. Subnormal float32
-numbers are flushed to zero, except by QR and SVD.
+sizes, as CuPy arrays of float32, float64, complex64 or complex128 in any memory order, and returns
+the same kind, with contiguous columns unless stated otherwise. For a list it returns a `Batch`: a
+sequence that makes its arrays on demand and is itself a valid argument. Subnormal float32 numbers
+are flushed to zero, except by QR and SVD.
 
-The first two calls with stacks of a shape, memory order and type, or with lists of such, take
-longer than later calls, which repeat their launches; lists to be overwritten are the exception. A
-`Batch` in place of a list saves the inspection of each array.
+The first two calls with stacks of one shape, memory order and type, or with lists of such shapes,
+take longer than later calls, which replay recorded launches; lists to be overwritten are never
+replayed. A `Batch` in place of a list saves the inspection of each array.
 
-Work is queued on CuPy's current stream. Only ``check=True`` waits for it: then matrices that have
-no factor or inverse raise `frontal.errors.BatchError`, which keeps the results of the others.
-``check=False`` returns LAPACK's ``info`` as an array of the device instead, one number a matrix:
-0, or the first column without a pivot, counted from 1.
+Work is queued on CuPy's current stream. Only ``check=True`` waits for it and raises
+`frontal.errors.BatchError`, which holds the results of the other matrices, if matrices have no
+factor or inverse. ``check=False`` returns LAPACK's ``info`` as a device array instead, one number
+a matrix: 0, or the first column without a pivot, counted from 1.
 """
 
 from __future__ import annotations
@@ -65,30 +65,30 @@ __all__ = [
 def cholesky(
     a: Matrices, lower: bool = False, overwrite_a: bool = False, check: bool = True
 ) -> Any:
-    """Cholesky factors A = L L^H or A = U^H U.
+    """Compute the Cholesky factorizations A = L L^H or A = U^H U.
 
     Parameters
     ----------
     a : (n, n) array, (count, n, n) array, or list of (n_i, n_i) arrays
-        Hermitian positive definite matrices; only the triangle of ``lower`` is read.
+        Hermitian positive definite; only the triangle selected by ``lower`` is read.
     lower : bool
         Whether to compute L; the default is U, as in SciPy.
     overwrite_a : bool
-        Permit the factor in the memory of ``a``, taken where columns are contiguous.
+        Permit the factor in the memory of ``a``, which is used if columns are contiguous.
     check : bool
-        Wait, and raise for matrices that are not positive definite.
+        Wait, and raise if a matrix is not positive definite.
 
     Returns
     -------
     c : as ``a``
         The factors; the other triangle is zero.
     info : (count,) int32 array
-        With ``check=False`` only: see the module.
+        With ``check=False`` only: see the module docstring.
 
     Raises
     ------
     BatchError
-        With ``check=True``, naming the matrices that failed.
+        With ``check=True``, with the indices of the matrices that failed.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def cholesky(
 
 
 def run_cholesky(device: Device, a: Arrays, lower: bool, overwrite: bool) -> tuple[Arrays, Array]:
-    """Queue `cholesky` on a device: the factors, and info."""
+    """Queue `cholesky` on a device; return the factors and info."""
     operand, turned = source("a", a, device)
     require_square("a", operand)
     out = result_for("a", a, operand, turned, overwrite)
@@ -117,16 +117,16 @@ def run_cholesky(device: Device, a: Arrays, lower: bool, overwrite: bool) -> tup
 
 
 def cho_solve(c_and_lower: tuple[M, bool], b: M, overwrite_b: bool = False) -> M:
-    """Solve A x = b by the Cholesky factors of `cholesky`.
+    """Solve A x = b with the factors that `cholesky` returned.
 
     Parameters
     ----------
     c_and_lower : (factors, bool)
-        What `cholesky` returned, and the ``lower`` that it was called with.
+        Result of `cholesky`, and its argument ``lower``.
     b : as the factors, (n, k) or (n,) each
         Right-hand sides.
     overwrite_b : bool
-        Permit the solution in the memory of ``b``, taken where columns are contiguous.
+        Permit the solution in the memory of ``b``, which is used if columns are contiguous.
 
     Returns
     -------
@@ -155,29 +155,29 @@ def run_cho_solve(
 
 
 def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
-    """LU factors with partial pivoting, P A = L U.
+    """Compute the LU factorizations P A = L U with partial pivoting.
 
     Parameters
     ----------
     a : (m, n) array, (count, m, n) array, or list of (m_i, n_i) arrays
     overwrite_a : bool
-        Permit the factors in the memory of ``a``, taken where columns are contiguous.
+        Permit the factors in the memory of ``a``, which is used if columns are contiguous.
     check : bool
-        Wait, and raise for matrices with a pivot that is zero or not a number.
+        Wait, and raise if a matrix has a pivot that is zero or NaN.
 
     Returns
     -------
     lu : as ``a``
-        U, and below its diagonal L without its unit diagonal.
+        U, with L below its diagonal; the unit diagonal of L is not stored.
     piv : (min(m, n),) int32 array, (count, min(m, n)) array, or list of arrays
-        Row i was interchanged with row piv[i]; from 0, as SciPy's.
+        Row i was interchanged with row piv[i]; counted from 0, as in SciPy.
     info : (count,) int32 array
-        With ``check=False`` only: see the module.
+        With ``check=False`` only: see the module docstring.
 
     Raises
     ------
     BatchError
-        With ``check=True``, naming the matrices that failed.
+        With ``check=True``, with the indices of the matrices that failed.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any
 
 
 def run_lu_factor(device: Device, a: Arrays, overwrite: bool) -> tuple[Arrays, Arrays, Array]:
-    """Queue `lu_factor` on a device: the factors, their pivots, and info."""
+    """Queue `lu_factor` on a device; return the factors, their pivots, and info."""
     operand, input_batch = _lu_input(device, a, overwrite, lu.reads_elsewhere)
     info = device.xp.empty(operand.batch.count, np.int32)
     pivots = Pivots.empty(operand)
@@ -204,18 +204,18 @@ def run_lu_factor(device: Device, a: Arrays, overwrite: bool) -> tuple[Arrays, A
 
 
 def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: bool = False) -> M:
-    """Solve op(A) x = b by the LU factors of `lu_factor`.
+    """Solve op(A) x = b with the factors that `lu_factor` returned.
 
     Parameters
     ----------
     lu_and_piv : (factors, pivots)
-        What `lu_factor` returned.
+        Result of `lu_factor`.
     b : as the factors, (n, k) or (n,) each
         Right-hand sides.
     trans : {0, 1, 2, "N", "T", "C"}
         Solve with A, A^T or A^H.
     overwrite_b : bool
-        Permit the solution in the memory of ``b``, taken where columns are contiguous.
+        Permit the solution in the memory of ``b``, which is used if columns are contiguous.
 
     Returns
     -------
@@ -245,26 +245,26 @@ def run_lu_solve(
 
 
 def inv(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
-    """Inverses by LU with partial pivoting.
+    """Compute inverses by LU with partial pivoting.
 
     Parameters
     ----------
     a : (n, n) array, (count, n, n) array, or list of (n_i, n_i) arrays
     overwrite_a : bool
-        Permit the inverse in the memory of ``a``, taken where columns are contiguous.
+        Permit the inverse in the memory of ``a``, which is used if columns are contiguous.
     check : bool
-        Wait, and raise for matrices that have no inverse.
+        Wait, and raise if a matrix has no inverse.
 
     Returns
     -------
     ainv : as ``a``
     info : (count,) int32 array
-        With ``check=False`` only: see the module.
+        With ``check=False`` only: see the module docstring.
 
     Raises
     ------
     BatchError
-        With ``check=True``, naming the matrices that failed.
+        With ``check=True``, with the indices of the matrices that failed.
 
     Examples
     --------
@@ -296,12 +296,12 @@ def solve_triangular(
 ) -> M:
     """Solve op(A) x = b with triangular matrices.
 
-    A zero on a diagonal is not looked for: it gives infinity or NaN.
+    Diagonals are not checked for zeros, which give infinity or NaN.
 
     Parameters
     ----------
     a : (n, n) array, (count, n, n) array, or list of (n_i, n_i) arrays
-        Only the triangle of ``lower`` is read.
+        Only the triangle selected by ``lower`` is read.
     b : as ``a``, (n, k) or (n,) each
         Right-hand sides.
     trans : {0, 1, 2, "N", "T", "C"}
@@ -309,9 +309,9 @@ def solve_triangular(
     lower : bool
         Which triangle of ``a`` to use; the default is the upper one, as in SciPy.
     unit_diagonal : bool
-        Take the diagonals as ones, and do not read them.
+        Diagonals are ones and are not read.
     overwrite_b : bool
-        Permit the solution in the memory of ``b``, taken where columns are contiguous.
+        Permit the solution in the memory of ``b``, which is used if columns are contiguous.
 
     Returns
     -------
@@ -344,7 +344,7 @@ def _solve_triangular(
         right = result_for("b", b, rhs, turned, False)
         require_sizes("b", right.batch.m, triangle.batch.n, "rows", "columns of a")
         input_batch = SourceBatch(rhs.batch, turned)
-    uplo = "L" if lower == (op == letter) else "U"  # of what is the transpose where op changed
+    uplo = "L" if lower == (op == letter) else "U"  # of the transpose if op changed
     about = "L", uplo, op, "U" if unit else "N"
     blas3.trsm(*about, 1.0, triangle.batch, right.batch, source=input_batch)
     return (right.result(),)
@@ -356,7 +356,7 @@ def _solve_triangular(
 def _lu_input(
     device: Device, a: Arrays, overwrite: bool, elsewhere: Callable[[MatrixBatch], bool]
 ) -> tuple[Argument, SourceBatch | None]:
-    """Where the factors or inverses go, and where the matrices are, unless that is the same."""
+    """Return the output and its input, which is None if both are the same matrices."""
     operand, turned = source("a", a, device)
     if not elsewhere(operand.batch):
         return argument("a", a, device, write=True, overwrite=overwrite), None
@@ -367,13 +367,13 @@ def _lu_input(
 def _solve_inputs(
     device: Device, a: Arrays, b: Arrays, overwrite: bool, name: str
 ) -> tuple[Argument, Argument]:
-    """The factors and the right-hand sides, which become the solutions."""
+    """Return the factors and the right-hand sides, which are overwritten by the solutions."""
     factor = argument(name, a, device)
     return factor, _right_hand_sides(factor, b, overwrite, name)
 
 
 def _right_hand_sides(factor: Argument, b: Arrays, overwrite: bool, name: str) -> Argument:
-    """The right-hand sides for factors called ``name``, which must be square."""
+    """Return right-hand sides for square factors, which messages call ``name``."""
     device = factor.batch.device
     require_square(name, factor)
     right = argument("b", b, device, like=factor, write=True, overwrite=overwrite, vectors=None)
@@ -384,7 +384,7 @@ def _right_hand_sides(factor: Argument, b: Arrays, overwrite: bool, name: str) -
 
 
 def _checked(routine: str, result: object, info: Array, check: bool) -> object:
-    """The result, with info unless it was asked to be checked here."""
+    """Return the result if ``check`` finds no failure, or the result with info unchecked."""
     if check:
         return outcome(routine, devices.device_of(info), result, info, check)
     return (*result, info) if isinstance(result, tuple) else (result, info)

@@ -1,4 +1,4 @@
-"""Pseudo-inverses and least squares of many matrices at once, by their singular values."""
+"""Pseudo-inverses and least squares for batches of matrices, by the SVD."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from .workspace import workspace
 def pinv(
     a: Matrices, rtol: float | None = None, return_rank: bool = False, check: bool = True
 ) -> Any:
-    """Moore-Penrose pseudo-inverses.
+    """Compute Moore-Penrose pseudo-inverses.
 
     Parameters
     ----------
     a : (m, n) array, (count, m, n) array, or list of (m_i, n_i) arrays
     rtol : float, optional
-        Singular values of at most ``rtol`` times the largest count as zero; max(m, n) times the
-        precision of the type if not given.
+        Singular values of at most ``rtol`` times the largest are treated as zero; default:
+        max(m, n) times the eps of the type.
     return_rank : bool
-        Return how many do not.
+        Also return the ranks: the numbers of the other singular values.
     check : bool
-        Wait, and raise for matrices with NaN or infinity.
+        Wait, and raise if a matrix has NaN or infinity.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def pinv(
     Raises
     ------
     BatchError
-        With ``check=True``, naming the matrices that failed.
+        With ``check=True``, with the indices of the matrices that failed.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def _pinv(device: Device, a: Arrays, rtol: float | None, overwrite: int) -> tupl
 
 
 def lstsq(a: Matrices, b: Matrices, cond: float | None = None, check: bool = True) -> Any:
-    """Least-squares solutions x of A x = b, those of least norm where there are several.
+    """Compute the least-squares solutions x of A x = b of minimum norm.
 
     Parameters
     ----------
@@ -77,16 +77,16 @@ def lstsq(a: Matrices, b: Matrices, cond: float | None = None, check: bool = Tru
     b : as ``a``, (m, k) or (m,) each
         Right-hand sides.
     cond : float, optional
-        Singular values of at most ``cond`` times the largest count as zero; max(m, n) times the
-        precision of the type if not given.
+        Singular values of at most ``cond`` times the largest are treated as zero; default:
+        max(m, n) times the eps of the type.
     check : bool
-        Wait, and raise for matrices with NaN or infinity.
+        Wait, and raise if a matrix has NaN or infinity.
 
     Returns
     -------
     x : as ``b``, (n, k) or (n,) each
     rank : (count,) int32 array
-        How many singular values count.
+        Numbers of singular values above the threshold of ``cond``.
     s : (min(m, n),) array, (count, min(m, n)) array, or list of arrays, of the real type
         Singular values.
     info : (count,) int32 array
@@ -95,9 +95,9 @@ def lstsq(a: Matrices, b: Matrices, cond: float | None = None, check: bool = Tru
     Raises
     ------
     ValueError
-        Where sizes do not fit.
+        If sizes do not fit.
     BatchError
-        With ``check=True``, naming the matrices that failed.
+        With ``check=True``, with the indices of the matrices that failed.
 
     Examples
     --------
@@ -126,7 +126,10 @@ def _lstsq(device: Device, a: Arrays, b: Arrays, cond: float | None, overwrite: 
 
 
 def _divided(device: Device, a: Arrays, rtol: float | None) -> tuple[Decomposition, Sides, Array]:
-    """The SVD, U, V with its columns divided by the singular values that count, and how many do."""
+    """Return the SVD, its sides and the ranks.
+
+    Columns of V are divided by their singular values, or zero if `rtol` treats these as zero.
+    """
     decomposition = decompose(device, a, False, True)
     assert decomposition.sides is not None
     u, v, real = (

@@ -1,4 +1,4 @@
-"""Products of many matrices at once: gemm, herk, gemv with the arguments of scipy.linalg.blas."""
+"""Products of batches of matrices: gemm, herk, gemv with the arguments of scipy.linalg.blas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def gemm(
     trans_b: int | str = 0,
     overwrite_c: bool = False,
 ) -> M:
-    """Products C = alpha op(A) op(B) + beta C.
+    """Compute C = alpha op(A) op(B) + beta C.
 
     Parameters
     ----------
@@ -32,22 +32,21 @@ def gemm(
     a, b : 2-D array, 3-D array, or list of 2-D arrays
         Both of one kind.
     c : as ``a``, optional
-        What ``beta`` multiplies; without it, zero.
+        Multiplied by ``beta``; zero if omitted.
     trans_a, trans_b : {0, 1, 2, "N", "T", "C"}
-        Whether op is nothing, the transpose, or the conjugate transpose.
+        op is the identity, the transpose, or the conjugate transpose.
     overwrite_c : bool
-        Permit the result in the memory of ``c``, taken where columns are contiguous.
+        Permit the result in the memory of ``c``, which is used if columns are contiguous.
 
     Returns
     -------
     c : as ``a``
-        With contiguous rows where op(A) and op(B) have them, and no ``c`` was given.
+        With contiguous rows if op(A) and op(B) have them and ``c`` is omitted.
 
     Raises
     ------
     ValueError
-        Where sizes do not fit, or ``c`` is to be overwritten and shares memory with ``a`` or
-        ``b``.
+        If sizes do not fit, or if ``c`` is to be overwritten and shares memory with ``a`` or ``b``.
 
     Examples
     --------
@@ -77,7 +76,7 @@ def _gemm(
     m, k = _sizes(left, ta)
     inner, n = _sizes(right, tb)
     require_sizes("b", inner, k, "rows in op(b)", "columns of op(a)")
-    if c is None and ta == tb == "T":  # of rows: Cᵀ = BᵀAᵀ is one of columns, which is faster
+    if c is None and ta == tb == "T":  # stored by rows: Cᵀ = BᵀAᵀ is by columns, faster
         out = _result("c", None, left, n, m, beta, overwrite)
         blas3.gemm("N", "N", alpha, right.batch, left.batch, 0.0, out.batch, stacked=True)
         return (transposed(out.arrays),)
@@ -98,20 +97,20 @@ def herk(
     lower: bool = False,
     overwrite_c: bool = False,
 ) -> M:
-    """Hermitian products C = alpha A A^H + beta C, one triangle; syrk for real types.
+    """Compute one triangle of C = alpha A A^H + beta C; syrk for real types.
 
     Parameters
     ----------
     alpha, beta : float
     a : (n, k) array, (count, n, k) array, or list of arrays
     c : (n, n) array, (count, n, n) array, or list of arrays, optional
-        What ``beta`` multiplies; without it, zero.
+        Multiplied by ``beta``; zero if omitted.
     trans : {0, 1, 2, "N", "T", "C"}
-        Compute A^H A instead of A A^H where it is not 0. For complex types 1 is refused.
+        Unless 0 or "N", compute A^H A instead of A A^H; 1 and "T" raise for complex types.
     lower : bool
-        Which triangle to compute; the other one is left as it is in ``c``, or zero without it.
+        Triangle to compute; the other triangle is unchanged, or zero without ``c``.
     overwrite_c : bool
-        Permit the result in the memory of ``c``, taken where columns are contiguous.
+        Permit the result in the memory of ``c``, which is used if columns are contiguous.
 
     Returns
     -------
@@ -166,20 +165,20 @@ def gemv(
     trans: int | str = 0,
     overwrite_y: bool = False,
 ) -> M:
-    """Products y = alpha op(A) x + beta y.
+    """Compute y = alpha op(A) x + beta y.
 
     Parameters
     ----------
     alpha, beta : scalar
     a : (m, n) array, (count, m, n) array, or list of arrays
     x : (n,) array, (count, n) array, or list of (n_i,) arrays
-        (m,) where op transposes.
+        Of m entries if op transposes.
     y : (m,) array, (count, m) array, or list of arrays, optional
-        What ``beta`` multiplies; without it, zero.
+        Multiplied by ``beta``; zero if omitted.
     trans : {0, 1, 2, "N", "T", "C"}
-        Whether op is nothing, the transpose, or the conjugate transpose.
+        op is the identity, the transpose, or the conjugate transpose.
     overwrite_y : bool
-        Permit the result in the memory of ``y``, taken where its entries are contiguous.
+        Permit the result in the memory of ``y``, which is used if entries are contiguous.
 
     Returns
     -------
@@ -220,7 +219,7 @@ def _gemv(
 
 
 def _sizes(operand: Argument, trans: str) -> tuple[Untyped, Untyped]:
-    """Rows and columns of op(A): integers, or arrays of one number for each matrix of a list."""
+    """Return rows and columns of op(A): integers, or for a list arrays of one number a matrix."""
     m, n = operand.sizes
     return (m, n) if trans == "N" else (n, m)
 
@@ -237,7 +236,7 @@ def _result(
     zero: bool = False,
     vectors: bool = False,
 ) -> Argument:
-    """The output: the user's, a copy of it, or new memory, which ``zero`` clears."""
+    """Return the output: the user's arrays, a copy of them, or new memory, cleared by ``zero``."""
     if c is None:
         if beta:
             raise ValueError(f"beta = {beta} multiplies {name}, which is not given")

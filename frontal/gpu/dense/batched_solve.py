@@ -1,4 +1,4 @@
-"""Solutions of many systems at once, factorized and solved by one call."""
+"""Factorization and solution of batches of systems in one call."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def solve(
     b : as ``a``, (n, k) or (n,) each
         Right-hand sides.
     lower : bool
-        Which triangle of ``a`` is read with ``assume_a="pos"``; the default is the upper one.
+        With ``assume_a="pos"``, read the lower triangle of ``a``; default: the upper one.
     overwrite_a, overwrite_b : bool
         Permit the factors and the solution in the memory of ``a`` and ``b``.
     check : bool
-        Wait, and raise for matrices that are singular or not positive definite.
+        Wait, and raise if a matrix is singular or not positive definite.
     assume_a : {"gen", "pos"}
-        Whether the matrices are any, or Hermitian positive definite.
+        General, or Hermitian positive definite.
 
     Returns
     -------
@@ -48,9 +48,9 @@ def solve(
     Raises
     ------
     ValueError
-        Where sizes do not fit, or for an unknown ``assume_a``.
+        If sizes do not fit, or for an unknown ``assume_a``.
     BatchError
-        With ``check=True``, naming the matrices that failed.
+        With ``check=True``, with the indices of the matrices that failed.
 
     Examples
     --------

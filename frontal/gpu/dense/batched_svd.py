@@ -1,4 +1,4 @@
-"""QR and singular value decompositions of many matrices at once, called as SciPy's."""
+"""QR and singular value decompositions of batches of matrices, with SciPy's arguments."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .outcome import outcome
 
 
 def qr(a: Matrices, mode: str = "full", overwrite_a: bool = False) -> Any:
-    """QR factorizations A = Q R by Householder reflectors.
+    """Compute the QR factorizations A = Q R by Householder reflectors.
 
     Parameters
     ----------
     a : (m, n) array, (count, m, n) array, or list of (m_i, n_i) arrays
     mode : {"full", "economic", "r"}
-        Whether Q is square, has no more columns than it needs, or is not computed.
+        Q is square, has min(m, n) columns, or is not computed.
     overwrite_a : bool
-        Permit work in the memory of ``a``, whose contents are lost then.
+        Permit work in the memory of ``a``, which destroys its contents.
 
     Returns
     -------
     q : (m, m), or (m, k) with k = min(m, n), as ``a``
-        Not with ``mode="r"``.
+        Omitted with ``mode="r"``.
     r : (m, n), or (k, n) with ``mode="economic"``, as ``a``
         Upper triangular.
 
@@ -71,22 +71,22 @@ def _qr(device: Device, a: Arrays, mode: str, overwrite: int) -> tuple[Arrays, .
 
 
 def bidiagonalize(a: Matrices, check: bool = True) -> Any:
-    """Bidiagonalizations A = Q B P^H by Householder reflectors.
+    """Compute the bidiagonalizations A = Q B P^H by Householder reflectors.
 
     Parameters
     ----------
     a : (m, n) array, (count, m, n) array, or list of (m_i, n_i) arrays
     check : bool
-        Wait, and raise for matrices with NaN or infinity.
+        Wait, and raise if a matrix has NaN or infinity.
 
     Returns
     -------
     d : (k,) array, (count, k) array, or list of arrays, of the real type
-        The diagonal of B, which has k = min(m, n) rows and columns.
-    e : (k - 1,) or as ``d``
-        What is above the diagonal where m >= n, else what is below it.
+        Diagonal of B, which has k = min(m, n) rows and columns.
+    e : (k - 1,), as ``d``
+        Superdiagonal of B if m >= n, else its subdiagonal.
     q : (m, k), as ``a``
-        In any memory order, as ``ph`` is.
+        In any memory order, as is ``ph``.
     ph : (k, n), as ``a``
         P^H.
     info : (count,) int32 array
@@ -95,7 +95,7 @@ def bidiagonalize(a: Matrices, check: bool = True) -> Any:
     Raises
     ------
     BatchError
-        With ``check=True``, naming the matrices that failed.
+        With ``check=True``, with the indices of the matrices that failed.
 
     Examples
     --------
@@ -115,35 +115,35 @@ def bidiagonalize(a: Matrices, check: bool = True) -> Any:
 def svd(
     a: Matrices, full_matrices: bool = True, compute_uv: bool = True, check: bool = True
 ) -> Any:
-    """Singular value decompositions A = U diag(s) V^H.
+    """Compute the singular value decompositions A = U diag(s) V^H.
 
     Parameters
     ----------
     a : (m, n) array, (count, m, n) array, or list of (m_i, n_i) arrays
     full_matrices : bool
-        Whether U and V are square; else they have k = min(m, n) columns.
+        Compute square U and V; otherwise they have k = min(m, n) columns.
     compute_uv : bool
-        Whether to compute U and V^H beside the singular values.
+        Compute U and V^H besides the singular values.
     check : bool
-        Wait, and raise for matrices with NaN or infinity.
+        Wait, and raise if a matrix has NaN or infinity.
 
     Returns
     -------
     u : (m, m) or (m, k), as ``a``
-        Not without ``compute_uv``. In any memory order, as ``vh`` is.
+        Only with ``compute_uv``. In any memory order, as is ``vh``.
     s : (k,) array, (count, k) array, or list of arrays, of the real type
-        Singular values, the largest first.
+        Singular values, in descending order.
     vh : (n, n) or (k, n), as ``a``
-        Not without ``compute_uv``.
+        Only with ``compute_uv``.
     info : (count,) int32 array
-        With ``check=False`` only: 0; the first column, from 1, with an entry that is not finite,
-        where all results are NaN; min(m, n) + 1 where an iteration has not converged. Columns are
-        rows where these are fewer.
+        With ``check=False`` only: 0; the first column, counted from 1, with an entry that is not
+        finite (all results are NaN); min(m, n) + 1 if an iteration has not converged. Rows
+        are counted instead if m < n, or if m = n and rows are contiguous.
 
     Raises
     ------
     BatchError
-        With ``check=True``, naming the matrices that failed.
+        With ``check=True``, with the indices of the matrices that failed.
 
     Examples
     --------
@@ -170,13 +170,13 @@ def _svd(device: Device, a: Arrays, full: bool, overwrite: int) -> tuple:
 
 
 def svdvals(a: Matrices, check: bool = True) -> Any:
-    """Singular values, the largest first.
+    """Compute the singular values, in descending order.
 
     Parameters
     ----------
     a : (m, n) array, (count, m, n) array, or list of (m_i, n_i) arrays
     check : bool
-        Wait, and raise for matrices with NaN or infinity.
+        Wait, and raise if a matrix has NaN or infinity.
 
     Returns
     -------
@@ -188,7 +188,7 @@ def svdvals(a: Matrices, check: bool = True) -> Any:
     Raises
     ------
     BatchError
-        With ``check=True``, naming the matrices that failed.
+        With ``check=True``, with the indices of the matrices that failed.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Products and triangular solves of many matrices: gemm, herk, syrk, trsm on batches.
+"""Products and triangular solves on batches of matrices: gemm, herk, syrk, trsm.
 
-An operand is a ``Batch``, or a ``Submatrix`` of one: the same window of each of its matrices,
-trimmed to what a matrix has. Operands of one call may be of different kinds: one matrix serves all
-of a batch. Nothing here waits for the device.
+An operand is a ``MatrixBatch``, or a ``Submatrix`` of one: one window for all its matrices, trimmed
+to the size of each. Operands of one call may be of different kinds: one matrix can be an operand
+for all matrices of a batch. Nothing here waits for the device.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ def gemm(
     tile: int | None = None,
     stacked: bool = False,
 ) -> None:
-    """C = alpha op(A) op(B) + beta C for each matrix; C must not overlap A or B.
+    """Compute C = alpha op(A) op(B) + beta C for each matrix; C must not overlap A or B.
 
     Parameters
     ----------
     trans_a, trans_b : {"N", "T", "C"}
     a, b, c : MatrixBatch or Submatrix
     tile : {0, 1, 2, 3, 4}, optional
-        Tile of the kernel, from tiny to large; by size if not given.
+        Tile of the kernel, from tiny to large; default: chosen by size.
     stacked : bool
-        Stacks of large matrices may be left to cuBLAS, as a single one may.
+        Permit cuBLAS for stacks of large matrices, as for a single one.
 
     Raises
     ------
@@ -106,19 +106,19 @@ def herk(
     tile: int | None = None,
     conjugate: bool = True,
 ) -> None:
-    """C = alpha A Aᴴ + beta C (trans "N") or alpha Aᴴ A + beta C, one triangle of each matrix.
+    """Compute a triangle of C = alpha A Aᴴ + beta C (trans "N") or alpha Aᴴ A + beta C.
 
     Parameters
     ----------
     uplo : {"L", "U"}
         The triangle of C that is read and written.
     trans : {"N", "T", "C"}
-    alpha, beta : real scalar; any scalar where not ``conjugate``
+    alpha, beta : real scalar; any scalar if not ``conjugate``
     a, c : MatrixBatch or Submatrix
     tile : {0, 1, 2, 3, 4}, optional
-        Tile of the kernel, from tiny to large; by size if not given.
+        Tile of the kernel, from tiny to large; default: chosen by size.
     conjugate : bool
-        False computes A Aᵀ or Aᵀ A (SYRK).
+        False: compute A Aᵀ or Aᵀ A (SYRK).
 
     Raises
     ------
@@ -155,7 +155,7 @@ def herk(
 
 
 def syrk(uplo: str, trans: str, alpha: complex, a: Operand, beta: complex, c: Operand) -> None:
-    """C = alpha A Aᵀ + beta C (trans "N") or alpha Aᵀ A + beta C, one triangle of each matrix."""
+    """Compute a triangle of C = alpha A Aᵀ + beta C (trans "N") or alpha Aᵀ A + beta C."""
     herk(uplo, trans, alpha, a, beta, c, conjugate=False)
 
 
@@ -171,10 +171,10 @@ def trsm(
     inverses: Inverses | None = None,
     source: SourceBatch | None = None,
 ) -> None:
-    """Solve op(A) X = alpha B (side "L") or X op(A) = alpha B (side "R"); X takes the place of B.
+    """Solve op(A) X = alpha B (side "L") or X op(A) = alpha B (side "R"); X overwrites B.
 
-    Right-hand sides of small A are solved for in registers. A beyond a tuned order is taken in
-    steps: a step's unknowns by block substitution, then their product subtracted from what remains.
+    Small A are solved in registers. A larger than a tuned order is processed in steps: block
+    substitution for the unknowns of a step, then subtraction of their product from the rest of B.
 
     Parameters
     ----------
@@ -183,14 +183,14 @@ def trsm(
         The triangle of A that is read.
     trans : {"N", "T", "C"}
     diag : {"N", "U"}
-        "U" takes the diagonal as ones and does not read it.
+        "U": the diagonal is ones and is not read.
     a, b : MatrixBatch or Submatrix
     width : {16, 32, 64}, optional
-        Right-hand sides of a block; by their number if not given.
+        Right-hand sides of a block; default: chosen by their number.
     inverses : Inverses, optional
-        What ``trtri`` gave for A, for more than one solve.
+        Result of ``trtri`` for A, for more than one solve.
     source : SourceBatch, optional
-        Where B is, if `is_tiny` of A; ``b`` gets X all the same.
+        B, if `is_tiny` of A; X is written to ``b``.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def trsm(
     forward = left == ((uplo == "L") == (trans == "N"))
     starts = range(0, n, plan.fused)
     if alpha != 1 and not forward and len(starts) > 1 and a.rows.min() < n:
-        _scale(alpha, b)  # matrices begin at different steps
+        _scale(alpha, b)  # matrices start at different steps
         alpha = 1.0
     for i in starts if forward else reversed(starts):
         step = plan.fused
@@ -242,7 +242,7 @@ def _solve_step(
     plan: TrsmPlan,
     inverses: Inverses | None,
 ) -> None:
-    """Solve with a diagonal block of A, which begins at row i of it, by one launch."""
+    """Solve with the diagonal block ``a`` of A, which starts at row i, by one launch."""
     side, uplo, trans, diag = about
     device, dtype = b.batch.device, b.batch.dtype
     left = side == "L"
@@ -270,14 +270,14 @@ def _solve_step(
 
 @dataclass(frozen=True)
 class Inverses:
-    """Inverses of the diagonal blocks of 32 of triangular matrices, for ``trsm``.
+    """Inverses of the 32×32 diagonal blocks of triangular matrices, for ``trsm``.
 
     Attributes
     ----------
     values : device array (blocks, 32, 32)
         [w, j, i] is entry (i, j) of the inverse for lower triangles, (j, i) for upper ones.
     starts : device array of int32 (count,), or None
-        Number of each matrix's first block; None where all matrices have ``per_matrix`` blocks.
+        Index of each matrix's first block; None if all matrices have ``per_matrix`` blocks.
     per_matrix : int
     """
 
@@ -286,13 +286,13 @@ class Inverses:
     per_matrix: int
 
     def struct(self, device: Device, skip: int) -> np.ndarray:
-        """The struct ``Inverses`` of trsm.cu, for windows that begin at block ``skip``."""
+        """Return the struct ``Inverses`` of trsm.cu, for windows that start at block ``skip``."""
         pointers = device.pointer(self.values), device.pointer(self.starts)
         return np.array((*pointers, self.per_matrix, skip), dtype=INVERSES.dtype)
 
 
 def trtri(uplo: str, diag: str, a: Operand) -> Inverses:
-    """Invert the diagonal blocks of 32 of triangular matrices; A stays as it is."""
+    """Invert the 32×32 diagonal blocks of triangular matrices; A is not modified."""
     (a,) = operands(a)
     device, dtype = a.batch.device, a.batch.dtype
     rows = a.rows.astype(np.int32)
@@ -309,7 +309,12 @@ def trtri(uplo: str, diag: str, a: Operand) -> Inverses:
 
 @lru_cache(maxsize=512)
 def _triangles(device: Device, rows: bytes) -> tuple[Value, int, int, Array | None]:
-    """List the diagonal blocks, matrix after matrix: list, its length, blocks, first ones."""
+    """List the diagonal blocks, matrix by matrix.
+
+    Returns
+    -------
+    list on the device, its length, number of blocks, first block of each matrix (None if uniform)
+    """
     blocks = -(-np.frombuffer(rows, np.int32) // TRIANGLE)
     if not blocks.any():
         return NULL, 0, 0, None
@@ -325,7 +330,7 @@ def _triangles(device: Device, rows: bytes) -> tuple[Value, int, int, Array | No
 
 
 def _scale(beta: complex, c: Submatrix) -> None:
-    """C = beta C, as a product of no depth."""
+    """Compute C = beta C, as a product of depth 0."""
     none = c.at(0, 0, n=0)
     gemm("N", "N", 0.0, none, Submatrix(c.batch, c.i, c.j, 0, c.n), beta, c)
 
@@ -356,5 +361,5 @@ def _group(device: Device, routine: str) -> int:
 
 
 def _code(trans: str, dtype: np.dtype) -> int:
-    """The enumerator of Trans; real types know no conjugate, so that kernels are shared."""
+    """Return the enumerator of Trans; for real types "C" is "T", so that kernels are shared."""
     return _TRANS[trans] if dtype.kind == "c" else min(_TRANS[trans], 1)

@@ -1,7 +1,7 @@
-"""Calls with stacks or lists of shapes that came before: what those launched, on other arrays.
+"""Cache of the launches of calls with stacks or lists, by argument shape.
 
-A call of a shape is checked, described and launched in the ordinary way the first time, noted the
-second time, and launched from these notes from then on: some ten microseconds of the host.
+The first call with a shape is checked, described and launched, the second one is also recorded,
+and later ones replay the recorded launches on other arrays: about ten microseconds of host time.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from ..runtime.device import Device
 from ..runtime.launch_plan import LaunchPlan, LaunchRecorder, disjoint
 from .lists import Arrays, Batch, Form, device_for
 
-_MAX_SHAPES = 512  # shapes that are known
-_plans: dict[tuple, _CachedCall | bool] = {}  # True: came once; False: cannot be noted
+_MAX_SHAPES = 512  # cached calls; the oldest is dropped first
+_plans: dict[tuple, _CachedCall | bool] = {}  # True: called once; False: cannot be recorded
 
 
 def cached_call(
@@ -25,22 +25,22 @@ def cached_call(
     options: tuple,
     overwrite: int = False,
 ) -> tuple:
-    """Return ``work(device, *arrays, *options, overwrite)``, quickly for shapes seen before.
+    """Return ``work(device, *arrays, *options, overwrite)``, replayed for shapes seen before.
 
-    Lists reach it and come back as `Batch`.
+    Lists are passed to ``work`` and returned as `Batch`.
 
     Parameters
     ----------
     work : callable
-        Returns arrays. What it does depends on the shapes, strides and types of the arrays alone,
-        but for ``overwrite``.
+        Returns arrays. Its launches depend only on the shapes, strides and types of the arrays,
+        except with ``overwrite``.
     names : sequence of str
-        What users call the arrays.
-    arrays : tuple of matrices, or None for what is not given
+        Names of the arrays in error messages.
+    arrays : tuple of matrices, or None for omitted ones
     options : tuple
-        Hashable, or ``work`` says what is wrong with them.
+        Hashable; otherwise ``work`` raises the error.
     overwrite : bool or int
-        Whether, or which, an input may become the result.
+        Whether, or as bits which, inputs may be overwritten by results.
     """
     device = device_for(arrays[0], names[0])
     kind = device.xp.ndarray
@@ -62,7 +62,7 @@ def _replay_or_call(
     overwrite: int,
 ) -> tuple:
     listed = type(arrays[0]) is Batch
-    if overwrite if listed else arrays[0].ndim != 3:  # addresses of lists are to be looked at
+    if overwrite if listed else arrays[0].ndim != 3:  # addresses in lists must be checked
         return work(device, *arrays, *options, overwrite)
     forms = [*map(_form, arrays)]
     inputs = [x.pointers if type(x) is Batch else x for x in arrays if x is not None]
@@ -72,7 +72,7 @@ def _replay_or_call(
     key = (device, work, options, overwrite, *forms)
     try:
         plan = _plans.get(key)
-    except TypeError:  # an option that is none
+    except TypeError:  # an option that is not hashable
         return work(device, *arrays, *options, overwrite)
     if overwrite and not disjoint(places, inputs):
         return work(device, *arrays, *options, overwrite)
@@ -80,7 +80,7 @@ def _replay_or_call(
         return plan(device, inputs, places)
     if plan is None:
         if len(_plans) >= _MAX_SHAPES:
-            _plans.pop(next(iter(_plans)), None)  # another thread may have been here
+            _plans.pop(next(iter(_plans)), None)  # another thread may have removed it
         _plans[key] = True
     if not plan:
         return work(device, *arrays, *options, overwrite)
@@ -99,7 +99,7 @@ def _replay_or_call(
 def _without_duplicates(
     inputs: list[Array], places: list[int], arrays: Sequence, forms: list
 ) -> tuple[list[Array], list[int]]:
-    """Inputs without those that are an earlier one, and where they are; in forms stands which."""
+    """Return distinct inputs and addresses; add to each form the index of its first occurrence."""
     present = [k for k, x in enumerate(arrays) if x is not None]
     views = [(place, forms[k]) for place, k in zip(places, present, strict=True)]
     firsts = [views.index(x) for x in views]
@@ -110,14 +110,14 @@ def _without_duplicates(
 
 
 class _CachedCall(NamedTuple):
-    """A call that was noted: its launches, and what its results are.
+    """A recorded call: its launches, and the kinds of its results.
 
     Attributes
     ----------
     recorded : LaunchPlan
     results : tuple
-        The form of a `Batch`, the number of an input that is overwritten, or None for an array;
-        empty where all are arrays.
+        The form of a `Batch`, the index of an input that is overwritten, or None for an array;
+        empty if all are arrays.
     """
 
     recorded: LaunchPlan
@@ -127,7 +127,7 @@ class _CachedCall(NamedTuple):
     def from_results(
         cls, recorder: LaunchRecorder, inputs: list[Array], results: tuple
     ) -> _CachedCall | None:
-        """Note what a call returns; None where not all of the call was noted."""
+        """Record the results of a call; return None if the recording is not complete."""
         arrays: list[Array] = []
         kinds: list[Form | int | None] = []
         begins = [recorder.pointer(x) for x in inputs]
@@ -158,7 +158,7 @@ class _CachedCall(NamedTuple):
 
 
 def _form(array: Arrays | None) -> object:
-    """All that a call's launches depend on."""
+    """Return all properties of an array that the launches of a call depend on."""
     if array is None:
         return None
     return array.form if type(array) is Batch else (array.shape, array.strides, array.dtype)

@@ -26,7 +26,7 @@ def copied(arrays: Arrays, device: Device) -> Arrays:
 
 
 def _copy_stack(arrays: Array, target: Array, device: Device) -> None:
-    """Copy a stack of any strides to one with contiguous columns, by one launch."""
+    """Copy a stack with any strides to one with contiguous columns, by one launch."""
     if not arrays.size:
         return
     if any(s % arrays.itemsize for s in arrays.strides):
@@ -42,7 +42,7 @@ def _copy_stack(arrays: Array, target: Array, device: Device) -> None:
 
 
 def _copied_list(arrays: Listed, device: Device) -> Listed:
-    """Copy a list of any strides, by one launch."""
+    """Copy a list with any strides, by one launch."""
     form, dtype = arrays.form, arrays.dtype
     target = Listed.new(Form.dense(dtype, form.m, form.n, form.vectors), device)
     work = tiles(form.m, form.n, launch.COPY_TILE, launch.COPY_TILE)
@@ -50,7 +50,7 @@ def _copied_list(arrays: Listed, device: Device) -> Listed:
         row, column, tile_list = (
             uploaded(device, x.tobytes(), x.dtype) for x in (form.row, form.column, work)
         )
-        # the kernel knows the four scalars; of others, pivots say, their size alone matters
+        # for other types than the four scalars, such as pivots, only the size matters
         scalar = dtype if dtype in SCALARS else np.dtype(f"f{dtype.itemsize}")
         kernel = device.kernel("copy.cu", "copy_strided", scalar)
         arguments = (arrays.pointers, row, column, target.described(device).locator, tile_list)
@@ -59,7 +59,7 @@ def _copied_list(arrays: Listed, device: Device) -> Listed:
 
 
 def tiles(m: np.ndarray, n: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Return (matrix, tile row, tile column) of every tile of matrices, int32."""
+    """Return (matrix, tile row, tile column) of all tiles of the matrices, as int32."""
     down, across = -(-m // rows), -(-n // columns)
     counts = (down * across).astype(np.int64)
     matrix = np.repeat(np.arange(len(m)), counts)

@@ -1,4 +1,4 @@
-"""SVD and bidiagonalization of what a user passed: each matrix by the way that suits its size."""
+"""SVD and bidiagonalization of a user's arrays, by an algorithm for the size of each matrix."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ class Decomposition:
 
 
 class Tall:
-    """Matrices as they are worked on: their transposes where these are tall.
+    """Matrices as they are processed: transposed if they have more columns than rows.
 
     Attributes
     ----------
     arrays : array or `lists.Batch`
     turned : bool array
-        Which of a list are transposes; one number for matrices of one size, as in what follows.
+        Whether each matrix is transposed; one value for matrices of one size, as in m and n.
     m, n : int arrays
-        Rows and columns, as many or fewer.
+        Rows and columns, m ≥ n.
     """
 
     def __init__(self, a: Arrays, squares: bool) -> None:
-        """Take what a user passed; of ``squares`` that which has contiguous columns."""
+        """Describe ``a``; with ``squares``, transpose square matrices stored by rows."""
         is_list = isinstance(a, Listed)
         m, n = (a.form.m, a.form.n) if is_list else a.shape[-2:]
         by_rows = a.form.column == 1 if is_list else a.strides[-1] == a.itemsize
@@ -64,18 +64,18 @@ class Tall:
 
 
 class Sides:
-    """Memory for U and V of A, which are V and U of a transpose that is worked on.
+    """Memory for U and V of A, which are V and U of the processed matrix if it is transposed.
 
     Attributes
     ----------
     left, right : Argument
-        Those of A.
-    u, v : Batch
-        Those of what is worked on.
+        U and V of A.
+    u, v : MatrixBatch
+        U and V of the matrices that are processed.
     """
 
     def __init__(self, tall: Tall, operand: Argument, columns: int | np.ndarray) -> None:
-        """Take memory; the first of what is worked on have so many columns."""
+        """Allocate memory; ``u`` gets ``columns`` columns."""
         first, second, turned = (tall.m, columns), (tall.n, tall.n), tall.turned
         if not isinstance(operand.arrays, Listed):
             matrices = operand.new(*first), operand.new(*second)
@@ -94,7 +94,7 @@ class Sides:
 
 
 def decompose(device: Device, a: Arrays, full: bool, vectors: bool) -> Decomposition:
-    """Compute the SVD of what a user passed, U or V square where ``full``."""
+    """Compute the SVD of a user's arrays; the larger of U and V is square if ``full``."""
     check("a", a, device)
     tall = Tall(a, True)
     matrix_paths = np.atleast_1d(paths(tall.m, tall.n, a.dtype, device.limits))
@@ -119,7 +119,7 @@ def decompose(device: Device, a: Arrays, full: bool, vectors: bool) -> Decomposi
 def bidiagonal(
     device: Device, a: Arrays, overwrite: int = False
 ) -> tuple[Arrays, Arrays, Arrays, Arrays, Array]:
-    """Bidiagonalize what a user passed: d, e, q, pᴴ and info; nothing is overwritten."""
+    """Bidiagonalize a user's arrays; return d, e, q, pᴴ and info. Nothing is overwritten."""
     check("a", a, device)
     tall = Tall(a, False)
     operand = argument("a", tall.arrays, device, write=True)

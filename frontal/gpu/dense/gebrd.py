@@ -1,7 +1,7 @@
-"""Bidiagonalization of many matrices at once: A = Q·B·Pᴴ.
+"""Bidiagonalization of batches of matrices: A = Q·B·Pᴴ.
 
-Matrices that fit are reduced in shared memory; of larger ones panels of columns and rows are, whose
-effect on the rest is a product, until the rest fits. Nothing here waits for the device.
+Matrices that fit are reduced in shared memory. Larger ones are reduced by panels of columns and
+rows, whose update of the rest is a product, until the rest fits. Nothing here waits for the device.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .workspace import real_type, workspace
 
 @dataclass(frozen=True)
 class Bidiagonal:
-    """B, upper bidiagonal, and what it was multiplied by.
+    """The upper bidiagonal matrix B, and the reflectors of Q and P.
 
     Attributes
     ----------
     d, e : MatrixBatch of 1×n matrices, real
-        Diagonal, and what is right of it; the last entry of e means nothing.
+        Diagonal and superdiagonal; the last entry of e is not used.
     q : Reflectors
         Q.
     p : Reflectors
@@ -39,28 +39,28 @@ class Bidiagonal:
 
     @classmethod
     def empty(cls, a: MatrixBatch) -> Bidiagonal:
-        """Allocate what matrices of a batch will be reduced to."""
+        """Allocate B and the reflectors for the matrices of a batch."""
         below = np.maximum(a.n - 1, 0)
         d, e = (workspace(a, 1, a.n, real_type(a.dtype)) for _ in "de")
         return cls(d, e, Reflectors.empty(a, a.m, a.n), Reflectors.empty(a, below, below, 1))
 
     @property
     def batches(self) -> tuple[MatrixBatch, ...]:
-        """What kernels take."""
+        """The batches that kernels take, in their order."""
         return self.d, self.e, self.q.tau, self.p.tau, self.q.v, self.p.v
 
 
 def gebrd(a: MatrixBatch, panels: bool = False, factors: bool = True) -> Bidiagonal:
-    """Reduce matrices of at least as many rows as columns; they are lost.
+    """Reduce matrices with at least as many rows as columns; their contents are destroyed.
 
     Parameters
     ----------
     a : MatrixBatch of m×n matrices, m ≥ n
-        So scaled that squares of entries are representable.
+        Scaled so that squares of entries are representable.
     panels : bool
-        Take panels of what would fit in shared memory, too.
+        Use panels also for matrices that fit in shared memory.
     factors : bool
-        Compute the factors of blocks of reflectors, without which Q and P are not applied.
+        Compute the factors T of blocks of reflectors, which applying Q and P requires.
     """
     reduced = Bidiagonal.empty(a)
     panel_workspaces: dict[bool, tuple[MatrixBatch, MatrixBatch]] = {}
@@ -90,7 +90,7 @@ def gebrd(a: MatrixBatch, panels: bool = False, factors: bool = True) -> Bidiago
 
 
 def _panel(a: MatrixBatch, by_rows: bool) -> tuple[MatrixBatch, MatrixBatch]:
-    """Workspace for V beside X, and for Y beside U or, `by_rows`, their adjoints."""
+    """Allocate V beside X, and Y beside U or, if `by_rows`, their adjoints."""
     left = workspace(a, a.m, 2 * PANEL)
     return left, workspace(a, 2 * PANEL, a.n) if by_rows else workspace(a, a.n, 2 * PANEL)
 
@@ -98,7 +98,7 @@ def _panel(a: MatrixBatch, by_rows: bool) -> tuple[MatrixBatch, MatrixBatch]:
 def _labrd_once(
     a: MatrixBatch, j: int, batches: tuple[MatrixBatch, ...], plan: tuple[int, int, int]
 ) -> None:
-    """A panel that reads the rest of the matrices from row and column j on once."""
+    """Reduce a panel at row and column j, reading the rest of each matrix once."""
     if a.count:
         threads, shared, rows = plan
         kernel = a.device.kernel("labrd.cu", f"labrd_once_{a.wrapper}", a.dtype, ROWS=rows)
@@ -114,7 +114,7 @@ def _launch(
     block: tuple[int, ...],
     shared: int,
 ) -> None:
-    """Launch an entry of gebrd.cu on the parts of matrices from row and column j on."""
+    """Launch an entry of gebrd.cu on the submatrices from row and column j on."""
     if a.count:
         kernel = a.device.kernel("gebrd.cu", f"{name}_{a.wrapper}", a.dtype)
         locators = tuple(batch.locator for batch in batches)

@@ -1,8 +1,8 @@
 """Matrix-vector products of a batch: y = alpha op(A) x + beta y.
 
-The settings are those of Dong, Haidar, Tomov, Dongarra, "Accelerating the SVD bi-diagonalization of
-a batch of small matrices using GPUs" (J. Comput. Sci. 26, 2018): a matrix a team of threads
-("big-tile"), or several tiles a matrix ("classic"), and columns read from aligned addresses.
+The variants are those of Dong, Haidar, Tomov, Dongarra, "Accelerating the SVD bi-diagonalization of
+a batch of small matrices using GPUs" (J. Comput. Sci. 26, 2018): one team of threads a matrix
+("big-tile"), or several tiles a matrix ("classic"), with columns read from aligned addresses.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .operands import MatrixBatch
 
 @dataclass(frozen=True)
 class _TileList:
-    """Tiles on the device: one list for ``period`` of ``count`` items, and sums over tiles.
+    """Tiles on the device: a list of ``period`` tiles for ``count`` of them, and sums over tiles.
 
-    No list where each matrix is one tile.
+    ``items`` is null if each matrix is one tile.
     """
 
     items: Value
     period: int
     count: int
-    sums: Value = NULL  # where tiles split sums
+    sums: Value = NULL  # if tiles split sums
     sum_count: int = 0
     partials: int = 0  # entries of workspace
 
@@ -47,13 +47,13 @@ def gemv(
     Parameters
     ----------
     trans : {"N", "T", "C"}
-        Whether op is nothing, the transpose, or the conjugate transpose.
+        op is the identity, the transpose, or the conjugate transpose.
     a : MatrixBatch of m×n matrices
-    x, y : MatrixBatch of matrices of one column, by the same wrapper
-        With n and m rows; m and n where op transposes. y must not overlap a or x. It is not read
-        for beta = 0, and a not for alpha = 0.
+    x, y : MatrixBatch of matrices of one column, with the same wrapper
+        With n and m rows; m and n if op transposes. y must not overlap a or x. y is not read
+        for beta = 0, and a is not read for alpha = 0.
     variant : {"big-tile", "classic"}, optional
-        A matrix a team of threads, or several tiles a matrix; chosen by size if not given.
+        One team of threads a matrix, or several tiles a matrix; default: chosen by size.
     """
     _check(trans, a, x, y)
     plan = _plan(trans, a, variant)
@@ -94,13 +94,13 @@ def _check(trans: str, a: MatrixBatch, x: MatrixBatch, y: MatrixBatch) -> None:
 
 
 def _sizes(a: MatrixBatch) -> tuple[bytes, bytes, int]:
-    """Sizes that name a work list; of matrices of one size those of the first."""
+    """Return the sizes that identify a work list; one pair for matrices of one size."""
     uniform = a.wrapper != "vbatched"
     return (a.m[:1] if uniform else a.m).tobytes(), (a.n[:1] if uniform else a.n).tobytes(), a.count
 
 
 def _plan(trans: str, a: MatrixBatch, variant: str | None) -> launch.GemvPlan:
-    """Choose the launch by the sizes that most of the entries are in."""
+    """Choose the launch by the mean sizes, weighted by the number of entries."""
     m, n = a.m.astype(np.int64), a.n.astype(np.int64)
     entries = max(int(m @ n), 1)
     rows, columns = (int(m * m @ n) // entries, int(m @ (n * n)) // entries)
@@ -119,13 +119,13 @@ def _work(
     count: int,
     plan: launch.GemvPlan,
 ) -> _TileList:
-    """Make the work lists: largest matrices first, parts of a sum one after the other."""
+    """Make the work lists: largest matrices first, the parts of a sum consecutive."""
     rows, columns = (np.frombuffer(size, np.int32).astype(np.int64) for size in (m, n))
     outputs, terms = (rows, columns) if by_rows else (columns, rows)
     tile, sum_tile = (plan.tile_m, plan.tile_n) if by_rows else (plan.tile_n, plan.tile_m)
     tiles, splits = -(-outputs // tile), np.maximum(-(-terms // sum_tile), 1)
     split = bool((splits > 1).any())
-    if wrapper != "vbatched" and split:  # the sums need every matrix named
+    if wrapper != "vbatched" and split:  # sums need an item for each matrix
         tiles, splits, rows = (np.repeat(v, count) for v in (tiles, splits, rows))
         columns = np.repeat(columns, count)
     order = np.argsort(-rows * columns, kind="stable")
@@ -151,5 +151,5 @@ def _work(
 
 
 def _ranks(counts: np.ndarray) -> np.ndarray:
-    """Return 0 … c-1 for each count c, one after the other."""
+    """Return 0 … c-1 for each count c, concatenated."""
     return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -1,7 +1,7 @@
-"""QR of many matrices at once: Householder panels, and products with Q.
+"""QR of batches of matrices: Householder panels, and products with Q.
 
-Q = H(0)·H(1)·… of reflectors H = I − tau·v·vᴴ, whose vectors are the columns of a matrix V of their
-own: ones on its diagonal and zeros above, so that blocks of reflectors I − V·T·Vᴴ are products.
+Q = H(0)·H(1)·… of reflectors H = I − tau·v·vᴴ. Their vectors are the columns of a separate matrix
+V with ones on its diagonal and zeros above, so that blocks of reflectors I − V·T·Vᴴ are products.
 Nothing here waits for the device.
 """
 
@@ -21,7 +21,7 @@ from .workspace import with_rows, workspace
 
 @dataclass(frozen=True)
 class Reflectors:
-    """Q of each matrix.
+    """Q of each matrix, as reflectors.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Reflectors:
     t : MatrixBatch of k×k matrices
         Factors T of blocks of PANEL reflectors, on the diagonal.
     first : int
-        Rows of what Q is applied to that it leaves alone; so it does those after the last of v.
+        Number of leading rows that Q does not change; rows beyond those of v do not change either.
     """
 
     v: MatrixBatch
@@ -41,11 +41,11 @@ class Reflectors:
 
     @classmethod
     def empty(cls, like: MatrixBatch, m: np.ndarray, k: np.ndarray, first: int = 0) -> Reflectors:
-        """Allocate k reflectors of m entries for each matrix of a batch; none are there yet."""
+        """Allocate k reflectors of m entries for each matrix of a batch, without values."""
         return cls(workspace(like, m, k), workspace(like, k, 1), workspace(like, k, k), first)
 
     def factor(self, first: int = 0, panels: int | None = None) -> None:
-        """Compute T of some panels, or of all, once their vectors are there."""
+        """Compute T of the panels from ``first`` on, or of all, from their vectors."""
         panels = -(-self.v.max_n // PANEL) if panels is None else panels
         if panels and self.v.count:
             kernel = self.v.device.kernel("qr.cu", f"larft_{self.v.wrapper}", self.v.dtype)
@@ -53,7 +53,7 @@ class Reflectors:
             kernel((self.v.count, panels), (QR_THREADS,), arguments)
 
     def apply(self, c: MatrixBatch, adjoint: bool = False) -> None:
-        """C = Q·C, or Qᴴ·C."""
+        """Compute C = Q·C, or Qᴴ·C."""
         panels = range(-(-self.v.max_n // PANEL))
         target = Submatrix(with_rows(c, self.first + self.v.m), self.first, 0)
         work = workspace(c, self.v.n, c.n), workspace(c, self.v.n, c.n)
@@ -61,14 +61,14 @@ class Reflectors:
             self.apply_panel(p, target, adjoint, work)
 
     def form(self, q: MatrixBatch) -> None:
-        """Write Q out, or as many of its columns as there are."""
+        """Write Q, or its first columns if ``q`` has fewer."""
         set_identity(q)
         self.apply(q)
 
     def apply_panel(
         self, p: int, c: Submatrix, adjoint: bool, work: tuple[MatrixBatch, MatrixBatch]
     ) -> None:
-        """C = (I − V·T·Vᴴ)·C of one panel, or its adjoint; `work` has a row for each reflector."""
+        """Apply I − V·T·Vᴴ of panel p, or its adjoint, to C; `work` has a row a reflector."""
         j = p * PANEL
         v, t = Submatrix(self.v, j, j, n=PANEL), Submatrix(self.t, j, j, PANEL, PANEL)
         products = [Submatrix(w, j, c.j, PANEL) for w in work]
@@ -79,12 +79,12 @@ class Reflectors:
 
 
 def geqrf(a: MatrixBatch) -> Reflectors:
-    """QR factorization in place: R on and above the diagonal, what is below it is lost.
+    """Factor in place: R on and above the diagonal; the entries below it are destroyed.
 
     Parameters
     ----------
     a : MatrixBatch of m×n matrices
-        So scaled that squares of entries are representable.
+        Scaled so that squares of entries are representable.
     """
     reflectors = np.minimum(a.m, a.n)
     q = Reflectors.empty(a, a.m, reflectors)
@@ -108,13 +108,13 @@ def geqrf(a: MatrixBatch) -> Reflectors:
 
 
 def _columns(a: MatrixBatch, panel: Submatrix, q: Reflectors, staged: int) -> None:
-    """Factor a part of each matrix by one block, in shared memory where there is room."""
+    """Factor a panel of each matrix by one block, in shared memory if it fits."""
     kernel = a.device.kernel("qr.cu", f"geqrf_{a.wrapper}", a.dtype)
     arguments = (a.locator, panel.window, q.v.locator, q.tau.locator, np.int32(staged > 0))
     kernel((a.count,), (QR_THREADS,), arguments, staged)
 
 
-# --- what goes with it ---------------------------------------------------------------------------
+# --- auxiliary kernels ---------------------------------------------------------------------------
 
 
 def rescale(a: MatrixBatch) -> tuple[Array, Array]:
@@ -123,9 +123,10 @@ def rescale(a: MatrixBatch) -> tuple[Array, Array]:
     Returns
     -------
     exponents : (count,) int32 device array
-        Of the powers.
+        Exponents of the powers.
     info : (count,) int32 device array
-        0, or the first column, from 1, with an entry that is not finite: all become NaN.
+        0, or the first column, counted from 1, with an entry that is not finite: then all entries
+        become NaN.
     """
     xp = a.device.xp
     exponents, info = xp.zeros(a.count, np.int32), xp.zeros(a.count, np.int32)
@@ -136,34 +137,34 @@ def rescale(a: MatrixBatch) -> tuple[Array, Array]:
 
 
 def set_identity(a: MatrixBatch) -> None:
-    """Make matrices the identity, or as much of it as there is."""
+    """Set matrices to the identity, trimmed to their sizes."""
     if a.count:
         kernel = a.device.kernel("qr.cu", f"identity_{a.wrapper}", a.dtype)
         kernel((a.count,), (QR_THREADS,), (a.locator,))
 
 
 def copy_upper(a: MatrixBatch, target: MatrixBatch, exponents: Array | np.generic) -> None:
-    """Copy upper triangles, divided by powers of two if exponents are given; zeros below."""
+    """Copy upper triangles, with zeros below, divided by powers of two if exponents are given."""
     if a.count:
         kernel = a.device.kernel("qr.cu", f"upper_{a.wrapper}", a.dtype)
         kernel((a.count,), (QR_THREADS,), (a.locator, target.locator, exponents))
 
 
 def divide(v: MatrixBatch, s: MatrixBatch, relative: np.ndarray) -> Array:
-    """Conjugate V and divide its columns by singular values; those that do not count become zero.
+    """Conjugate V and divide its columns by the singular values; negligible ones give zero columns.
 
     Parameters
     ----------
     v : MatrixBatch of n×k matrices
     s : MatrixBatch of k×1 matrices, real
-        Falling.
+        In descending order.
     relative : (count,) array of the real type, on the host
-        Values of at most so many times the largest of a matrix do not count.
+        Singular values of at most this multiple of the largest one are negligible.
 
     Returns
     -------
     rank : (count,) int32 device array
-        How many do.
+        Numbers of singular values that are not negligible.
     """
     rank = v.device.xp.zeros(v.count, np.int32)
     if v.count:

@@ -1,7 +1,7 @@
-"""Singular values and vectors of many matrices at once, by size: Jacobi or bidiagonalization.
+"""Singular values and vectors of batches of matrices, by Jacobi or by bidiagonalization.
 
-A = U·diag(s)·Vᵀ with at least as many rows as columns, where V is the conjugate of what is usually
-called V: so the SVD of Aᵀ has U and V exchanged. Nothing here waits for the device.
+A = U·diag(s)·Vᵀ with at least as many rows as columns, where V is the conjugate of the usual V: so
+the SVD of Aᵀ has U and V exchanged. Nothing here waits for the device.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .workspace import workspace
 
 @dataclass(frozen=True)
 class Svd:
-    """Where the results of a batch of m×n matrices go, m ≥ n.
+    """Outputs of a batch of m×n matrices, m ≥ n.
 
     Attributes
     ----------
     s : MatrixBatch of n×1 matrices
-        Singular values, real, falling.
+        Singular values, real, in descending order.
     u : MatrixBatch of m×n or m×m matrices; None without vectors
     v : MatrixBatch of n×n matrices; None without vectors
     """
@@ -42,9 +42,9 @@ JACOBI, QR_JACOBI, BIDIAGONAL, QR_BIDIAGONAL = range(4)
 
 
 def paths(m: np.ndarray, n: np.ndarray, dtype: npt.DTypeLike, limits: Limits) -> np.ndarray:
-    """Return which way each matrix takes: those of a call of `gesvd` must all take the same.
+    """Return the algorithm for each matrix; all matrices of a call of `gesvd` must use one.
 
-    `JACOBI` alone leaves the matrix as it is.
+    Only `JACOBI` does not modify the matrix.
     """
     max_order = launch.max_jacobi_order(dtype, limits)
     bidiagonal_path = np.where(m >= launch.MIN_QR_ASPECT * n, QR_BIDIAGONAL, BIDIAGONAL)
@@ -52,13 +52,13 @@ def paths(m: np.ndarray, n: np.ndarray, dtype: npt.DTypeLike, limits: Limits) ->
 
 
 def gesvd(a: MatrixBatch, out: Svd, path: int) -> Array:
-    """Compute the SVD of matrices that take a path; they are lost, but for `JACOBI`.
+    """Compute the SVD of matrices by one algorithm; all but `JACOBI` destroy the matrices.
 
     Returns
     -------
     info : (count,) int32 device array
-        0; the first column, from 1, with an entry that is not finite, where all results are NaN; or
-        one more than there are columns, where an iteration has not converged.
+        0; the first column, counted from 1, with an entry that is not finite (all results are NaN);
+        or the number of columns plus 1, if an iteration has not converged.
     """
     if path == JACOBI:
         info = a.device.xp.zeros(a.count, np.int32)
@@ -82,7 +82,7 @@ def gesvd(a: MatrixBatch, out: Svd, path: int) -> Array:
 
 
 def _bidiagonal(a: MatrixBatch, out: Svd, exponents: Array, info: Array) -> None:
-    """SVD by way of a bidiagonal matrix, of scaled matrices; u has rows of the identity below."""
+    """Compute the SVD of scaled matrices by way of B; further rows of u are of the identity."""
     reduced = gebrd(a, factors=out.u is not None)
     bdsqr(reduced, out, exponents, info)
     if out.u is not None and out.v is not None:
@@ -91,14 +91,14 @@ def _bidiagonal(a: MatrixBatch, out: Svd, exponents: Array, info: Array) -> None
 
 
 def bdsqr(bidiagonal: Bidiagonal, out: Svd, exponents: Array, info: Array) -> None:
-    """SVD of bidiagonal matrices of matrices that were scaled.
+    """Compute the SVD of bidiagonal matrices, reduced from scaled matrices.
 
     Parameters
     ----------
     out : Svd
-        u may have more rows and columns than B: those of the identity.
+        u may have more rows and columns than B, which are set to those of the identity.
     info : (count,) int32 device array
-        Where it is 0, it gets one more than there are columns if the iteration does not converge.
+        If it is 0, set to the number of columns plus 1 if the iteration does not converge.
     """
     d, vectors = bidiagonal.d, out.u is not None
     if not d.count or not d.max_n:
@@ -116,7 +116,7 @@ def bdsqr(bidiagonal: Bidiagonal, out: Svd, exponents: Array, info: Array) -> No
 
 
 def _jacobi(a: MatrixBatch, out: Svd, info: Array, exponents: Value = NULL) -> None:
-    """Jacobi on matrices, or on the triangles R of matrices that were scaled."""
+    """Run Jacobi on matrices, or with `exponents` on the triangles R of scaled matrices."""
     upper, vectors = exponents is not NULL, out.u is not None
     rows = np.maximum(a.n if upper else a.m, 1)
     left, right = (out.s, out.s) if out.u is None or out.v is None else (out.u, out.v)

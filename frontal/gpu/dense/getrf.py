@@ -1,9 +1,9 @@
-"""LU with partial pivoting of many matrices, their inverses, and solving with the factors.
+"""LU with partial pivoting of batches of matrices, their inverses, and solves with the factors.
 
-Matrices up to 32×32 are factored in registers, those that shared memory holds by one block each,
-those of which it holds a panel by one block too, left-looking, and larger ones by panels in many
-launches. Pivots and ``info`` are LAPACK's, counted from 1; a pivot whose reciprocal is no normal
-number counts as a failure. Nothing here waits for the device.
+Matrices up to 32×32 are factored in registers. Those that fit in shared memory are factored by one
+block each, and so, left-looking, are those of which a panel fits. Larger ones are factored by
+panels in many launches. Pivots and ``info`` are LAPACK's, counted from 1; a pivot whose reciprocal
+is not a normal number is a failure. Nothing here waits for the device.
 """
 
 from __future__ import annotations
@@ -41,16 +41,17 @@ def getrf(
     pivots : MatrixBatch of int32
         A column of min(m, n) entries for each matrix: row i was interchanged with row pivots[i].
     info : (count,) int32 device array
-        Gets 0, or the first column without a pivot, from 1; with `tiny`, how many were replaced.
+        Set to 0, or to the first column without a pivot, counted from 1; with `tiny`, to the number
+        of perturbed pivots.
     variant : {"tiny", "block", "left", "panel"}, optional
-        In registers, in shared memory, by panels in one launch or in many; by size if not given,
-        and where one cannot be.
+        In registers, in shared memory, by panels in one launch or in many; default: chosen by size.
+        Matrices too large for the variant are factored by "panel".
     tiny : float
-        Pivots whose abs(re) + abs(im) is below it are made as large; 0 leaves all as they are.
+        Pivots with abs(re) + abs(im) below it are perturbed to this size; 0 perturbs none.
     source : SourceBatch, optional
-        Where the matrices are, if ``reads_elsewhere``; ``a`` gets the factors all the same.
+        Where the matrices are read from, if ``reads_elsewhere``; factors are written to ``a``.
     first : {1, 0}
-        What interchanges call the first row: 1 in LAPACK, 0 in SciPy.
+        Number of the first row in interchanges: 1 in LAPACK, 0 in SciPy.
     """
     a, pivots = (part.batch for part in operands(a, pivots))
     numbers = launch.tuning("getrf", a.device.name)
@@ -71,7 +72,7 @@ def getrf(
 
 
 def reads_elsewhere(a: MatrixBatch) -> bool:
-    """Whether `getrf` takes such matrices, or their transposes, from elsewhere."""
+    """Return whether `getrf` can read such matrices, or their transposes, from a `source`."""
     side, numbers = max(a.max_m, a.max_n), launch.tuning("getrf", a.device.name)
     if a.wrapper == "native" and side >= numbers.vendor:
         return False
@@ -81,17 +82,17 @@ def reads_elsewhere(a: MatrixBatch) -> bool:
 def inverse(
     a: MatrixBatch, info: Array, variant: str | None = None, source: SourceBatch | None = None
 ) -> None:
-    """Invert square matrices in place; one without an inverse is lost.
+    """Invert square matrices in place; a singular matrix is destroyed.
 
     Parameters
     ----------
     a : MatrixBatch
     info : (count,) int32 device array
-        Gets 0, or the first column without a pivot, from 1.
+        Set to 0, or to the first column without a pivot, counted from 1.
     variant : {"tiny", "solve"}, optional
-        In registers up to 32×32, or by solving for the identity; by size if not given.
+        In registers up to 32×32, or by solving for the identity; default: chosen by size.
     source : SourceBatch, optional
-        Where the matrices are, if ``inverts_elsewhere``; ``a`` gets the inverses all the same.
+        Where the matrices are read from, if ``inverts_elsewhere``; inverses are written to ``a``.
     """
     small = a.n <= (-1 if variant == "solve" else RowsPlan.max_side)
     if small.any():
@@ -112,14 +113,14 @@ def inverse(
 
 
 def inverts_elsewhere(a: MatrixBatch) -> bool:
-    """Whether `inverse` takes such matrices, or their transposes, from elsewhere."""
+    """Return whether `inverse` can read such matrices, or their transposes, from a `source`."""
     if a.max_n <= RowsPlan.max_side:
         return True
     return a.wrapper == "batched" and reads_elsewhere(a)
 
 
 def _invert_elsewhere(a: MatrixBatch, info: Array, source: SourceBatch) -> None:
-    """Factors in a workspace, solutions with the identity where the inverses go."""
+    """Factor in a workspace, then solve for the identity in the memory of the inverses."""
     grid, threads = launch.inverse_copies(a.count, a.max_n)
     pivots, factors = workspace(a, np.int32, 1), workspace(a, a.dtype)
     getrf(factors, pivots, info, source=source)
@@ -148,18 +149,18 @@ def getrs(
     variant: str | None = None,
     first: int = 1,
 ) -> None:
-    """Solve op(A)·X = B by the factors of ``getrf``; X takes the place of B.
+    """Solve op(A)·X = B with the factors of ``getrf``; X overwrites B.
 
     Parameters
     ----------
     a, pivots : MatrixBatch
-        What ``getrf`` made of square matrices.
+        Results of ``getrf`` for square matrices.
     b : MatrixBatch
     trans : {"N", "T", "C"}
     variant : {"tiny", "blocked"}, optional
-        One launch, in registers, up to 32×32; or triangular solves. By size if not given.
+        One launch, in registers, up to 32×32; or triangular solves. Default: chosen by size.
     first : {1, 0}
-        What interchanges call the first row, as ``getrf`` was told.
+        Number of the first row in interchanges, as passed to ``getrf``.
     """
     a, pivots, b = (part.batch for part in operands(a, pivots, b))
     if variant != "blocked" and a.max_n <= RowsPlan.max_side:
@@ -174,7 +175,7 @@ def getrs(
         interchange(pivots, b, True, first)
 
 
-# --- which matrices go which way -----------------------------------------------------------------
+# --- kernels by size of the matrices -------------------------------------------------------------
 
 
 @lru_cache(maxsize=256)
@@ -186,11 +187,11 @@ def _kinds(
     numbers: GetrfTuning,
     variant: str | None,
 ) -> list[tuple[str, np.ndarray]]:
-    """Groups of matrices by how they are factored, with their indices, those of most work first.
+    """Group matrices by their kernel; return the indices of each group, most work first.
 
-    Those that share a launch in shared memory are alike in steps of 32, left-looking ones by how
-    many a multiprocessor holds, and panels by a factor of two: none takes the shared memory of a
-    much larger one.
+    Groups in shared memory round sizes up to multiples of 32. Left-looking groups share the number
+    of matrices a multiprocessor holds; panel groups are within a factor of two in rows. So no
+    matrix reserves the shared memory of a much larger one.
     """
     m, n = np.frombuffer(rows, np.int32), np.frombuffer(cols, np.int32)
     steps = np.stack([-(-m // 32), -(-n // 32)], axis=1)
@@ -210,7 +211,7 @@ def _kinds(
 def _group(
     m: int, n: int, dtype: np.dtype, limits: Limits, numbers: GetrfTuning, variant: str | None
 ) -> tuple[str, object]:
-    """How matrices of at most m×n are factored, and what those have in common that go together."""
+    """Return the kernel for matrices of at most m×n, and a key shared by matrices of one launch."""
     tiny = RowsPlan.max_side if variant == "tiny" else numbers.tiny if variant is None else 0
     if max(m, n) <= tiny or min(m, n) == 0:
         return "tiny", 0
@@ -222,7 +223,7 @@ def _group(
 
 
 def workspace(a: MatrixBatch, dtype: npt.DTypeLike, columns: int | None = None) -> MatrixBatch:
-    """New matrices with the rows of a batch, and its columns or ``columns``, by its wrapper."""
+    """Return new matrices with the rows of a batch and its columns, or ``columns``."""
     device, m = a.device, np.maximum(a.m, 1).astype(np.int64)
     n = a.n.astype(np.int32) if columns is None else np.full(a.count, columns, np.int32)
     size = m * n
@@ -236,7 +237,7 @@ def workspace(a: MatrixBatch, dtype: npt.DTypeLike, columns: int | None = None) 
 def _source(
     a: MatrixBatch, source: SourceBatch | None
 ) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, int]]:
-    """Locators of what is read and of what is written, and INTO of common/matrix.cuh."""
+    """Return the locators of input and output, and INTO of common/matrix.cuh."""
     if source is None:
         return (a.locator, a.locator), {}
     return (source.batch.locator, a.locator), {"INTO": 1 + source.turned}
@@ -267,7 +268,7 @@ def _in_registers(
     source: SourceBatch | None = None,
     **constants: int,
 ) -> None:
-    """Launch a kernel for matrices up to 32×32; blocks take those of one width together."""
+    """Launch a kernel for matrices up to 32×32; each block takes matrices of one width."""
     side = np.where(np.minimum(a.m, a.n) > 0, np.maximum(a.m, a.n), 0)[members]
     widest = RowsPlan.for_side(int(side.max(initial=0)))
     if a.wrapper == "vbatched":
@@ -294,7 +295,7 @@ def _in_registers(
 
 @lru_cache(maxsize=256)
 def _register_blocks(device: Device, sides: bytes, dtype: np.dtype) -> tuple[Value, int, int]:
-    """Width, first and count of the matrices of each block, for sides in descending order."""
+    """Return width, first and count of the matrices of each block, for descending sides."""
     side = np.frombuffer(sides, np.int32)
     blocks, shared, end = [], 0, 0
     while end < len(side):

@@ -1,4 +1,4 @@
-"""LU of many matrices by panels: each factored, then the columns beside it brought up to date."""
+"""LU of batches of matrices by panels: factor a panel, then update the other columns."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .worklists import work_list
 
 
 class PivotRule(NamedTuple):
-    """Pivots smaller than ``tiny`` are made as large; interchanges count rows from ``first``."""
+    """Pivots smaller than ``tiny`` are perturbed to it; interchanges count rows from ``first``."""
 
     tiny: float = 0.0
     first: int = 1
 
     def constants(self, dtype: np.dtype) -> tuple[dict[str, int], np.generic]:
-        """Constants of kernels, and their argument."""
+        """Return the constants of the kernels, and the argument for ``tiny``."""
         constants = {"PERTURB": 1} if self.tiny else {}
         if self.first != 1:
             constants["FIRST_ROW"] = self.first
@@ -30,7 +30,7 @@ class PivotRule(NamedTuple):
 def by_panels(
     a: MatrixBatch, pivots: MatrixBatch, info: Array, members: np.ndarray, rule: PivotRule
 ) -> None:
-    """Factor by panels; each is followed by what it does to the other columns."""
+    """Factor by panels, each followed by its update of the other columns."""
     device = a.device
     numbers, rows = launch.tuning("getrf", device.name), int(a.m[members].max())
     plan = launch.getrf_panel(rows, a.dtype, numbers)
@@ -49,7 +49,7 @@ def by_panels(
 
 
 class Panels:
-    """A factorization by panels on its way: its matrices, and the lists of rows that moved."""
+    """A factorization by panels in progress: its matrices, and the lists of moved rows."""
 
     def __init__(
         self,
@@ -73,14 +73,14 @@ class Panels:
         self.arrived = new((a.count, self.panels), np.int32)
 
     def by_strips(self) -> None:
-        """Each panel at once to all columns on its right, strip by strip, by one launch."""
+        """Apply each panel to all columns on its right at once, strip by strip, by one launch."""
         for j in range(0, int(self.steps.max()), self.plan.columns):
             self._factor(j)
             self._update(j)
         self._interchange_left(self.plan.columns)
 
     def by_products(self, outer: int) -> None:
-        """Panels to their outer block at once, outer blocks to the rest by large products."""
+        """Apply panels to their outer block, and outer blocks to the rest by large products."""
         last = int(self.steps.max())
         for begin in range(0, last, outer):
             end = min(begin + outer, last)
@@ -101,7 +101,7 @@ class Panels:
         return self.moves, np.int32(self.panels)
 
     def _factor(self, j: int) -> None:
-        """Factor the panel that begins at column j of each matrix that has one."""
+        """Factor the panel at column j of each matrix that has that column."""
         active = self.members[: int((self.steps[self.members] > j).sum())]
         rows = int(self.a.m[active].max()) - j
         if self.plan.shared_by_blocks:
@@ -115,7 +115,7 @@ class Panels:
         kernel((len(active),), (threads,), arguments, shared)
 
     def _factor_tall(self, j: int, count: int, rows: int) -> None:
-        """The same where blocks share a panel: no more at once than are resident together."""
+        """Factor panels shared by several blocks; each launch has only blocks that are resident."""
         device, threads = self.a.device, self.plan.block(rows)
         blocks = -(-rows // threads)
         if blocks > self.plan.max_blocks:
@@ -133,12 +133,12 @@ class Panels:
             kernel((blocks, now), (threads,), arguments, shared)
 
     def _strips(self, rights: np.ndarray, rows: np.ndarray, width: int) -> tuple[Value, int, int]:
-        """Strips of ``width`` columns of each matrix: list, its length, number of strips."""
+        """List strips of ``width`` columns of each matrix: list, its length, number of strips."""
         ones = np.ones_like(rights)
         return work_list(self.a.device, rights, ones, rows, (width, 1), None, ALL_ROWS)
 
     def _update(self, j: int) -> None:
-        """Bring the columns right of panel j up to date."""
+        """Update the columns right of panel j."""
         after = np.minimum(j + self.plan.columns, self.steps)
         rights = np.where(self.steps > j, self.a.n - after, 0)
         plan = launch.getrf_update(self.a.dtype)
@@ -149,7 +149,7 @@ class Panels:
             kernel((count,), (plan.threads,), (self.a.locator, *arguments), plan.shared)
 
     def _eliminate(self, begin: int, end: int, last: int) -> None:
-        """Bring columns [end, last) up to date with the panels of columns [begin, end)."""
+        """Update columns [end, last) by the panels of columns [begin, end)."""
         a = self.a
         rights = np.where(self.steps > begin, np.minimum(a.n, last) - end, 0)
         plan = launch.laswp()
@@ -167,7 +167,7 @@ class Panels:
         blas3.gemm("N", "N", -1.0, below, u, 1.0, Submatrix(a, end, end, n=wide))
 
     def _interchange_within(self, begin: int, end: int) -> None:
-        """Move rows of columns [begin, end) as the later panels of these columns did."""
+        """Apply to columns [begin, end) the row moves of the later panels among them."""
         a, columns = self.a, self.plan.columns
         plan = launch.laswp(columns)
         lefts = (np.minimum(self.steps, end) - 1) // columns * columns - begin
@@ -179,7 +179,7 @@ class Panels:
             kernel((count,), (plan.threads,), arguments)
 
     def _interchange_left(self, group: int) -> None:
-        """Move rows of all columns as the panels of later groups of columns did."""
+        """Apply to all columns the row moves of the panels of later groups of columns."""
         a = self.a
         lefts = (self.steps - 1) // group * group  # columns left of the last group
         plan = launch.laswp(self.plan.columns)

@@ -1,4 +1,4 @@
-"""What solving with LU factors needs besides triangular solves: see ``getrf.getrs``."""
+"""Parts of a solve with LU factors besides triangular solves: see ``getrf.getrs``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def solve_in_registers(
 
 
 def interchange(pivots: MatrixBatch, b: MatrixBatch, back: bool, first: int = 1) -> None:
-    """Interchange rows of B as P does, or back."""
+    """Interchange the rows of B by P, or undo that if ``back``."""
     device = b.device
     rights = np.where(b.m > 0, b.n, 0).astype(np.int32)
     plan = launch.laswp()

@@ -1,9 +1,8 @@
-"""Lists of matrices of different sizes, looked at once: `Batch`.
+"""Lists of matrices of different sizes, inspected once: `Batch`.
 
-Python asks an array for its address, sizes and strides in half a microsecond, and makes one in one:
-for a thousand of them more than most kernels take. A `Batch` knows them as arrays of numbers, and
-what functions return for it or for a list is a `Batch` again, whose matrices are made when somebody
-asks for them.
+Python reads address, sizes and strides of an array in half a microsecond, and creates an array in
+one: for a thousand arrays that exceeds the time of most kernels. A `Batch` stores them as arrays of
+numbers. Functions return a `Batch` for a `Batch` or a list, and create its arrays on access.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from ..runtime.device import Device
 from . import operands
 from .operands import Matrices, table_of
 
-_About = tuple[np.dtype, tuple[int, ...], tuple[int, ...]]  # of an array; strides are in bytes
+_About = tuple[np.dtype, tuple[int, ...], tuple[int, ...]]  # of an array; strides in bytes
 _ABOUT = attrgetter("dtype", "shape", "strides")
 
 
 class Form:
-    """Sizes and strides of a list's matrices: equal to another where all of them are.
+    """Sizes and strides of a list's matrices; two forms are equal if all of these are equal.
 
     Attributes
     ----------
@@ -37,7 +36,7 @@ class Form:
     row, column : int64 arrays (count,)
         Elements from a row to the next, and from a column to the next.
     vectors : bool
-        Matrices of one column, which users see as vectors.
+        The matrices have one column, and users see them as vectors.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class Form:
 
     @classmethod
     def dense(cls, dtype: np.dtype, m: np.ndarray, n: np.ndarray, vectors: bool = False) -> Form:
-        """Matrices with contiguous columns that follow each other."""
+        """Make the form of consecutive matrices with contiguous columns."""
         return cls(dtype, m, n, np.ones(len(m)), np.maximum(m, 1), vectors)
 
     def __hash__(self) -> int:
@@ -74,7 +73,7 @@ class Form:
 
     @cached_property
     def ld(self) -> np.ndarray | None:
-        """Leading dimensions, int32; None where columns are not contiguous, or overlap."""
+        """Leading dimensions, int32; None if columns are not contiguous, or overlap."""
         m, n, row, column = self.m, self.n, self.row, self.column
         wrong = ((m > 1) & (row != 1)) | ((n > 1) & (column < m)) | (row < 0) | (column < 0)
         empty = (m == 0) | (n == 0)
@@ -83,13 +82,13 @@ class Form:
         return np.where(empty, np.maximum(m, 1), np.maximum(column, np.maximum(m, 1))).astype("i4")
 
     def some(self, members: slice) -> Form:
-        """Sizes and strides of some of the matrices."""
+        """Return the form of a slice of the matrices."""
         m, n, row, column = (x[members] for x in (self.m, self.n, self.row, self.column))
         return Form(self.dtype, m, n, row, column, self.vectors)
 
     @cached_property
     def turned(self) -> Form:
-        """Sizes and strides of the transposes."""
+        """Form of the transposes."""
         return Form(self.dtype, self.n, self.m, self.column, self.row)
 
     @cached_property
@@ -100,46 +99,46 @@ class Form:
 
     @cached_property
     def order(self) -> str:
-        """Which way matrices lie that follow each other: columns ("F") or rows ("C")."""
+        """Memory order of consecutive matrices: by columns ("F") or by rows ("C")."""
         return "F" if (self.row == 1).all() else "C"
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        """Where matrices begin that follow each other, in bytes."""
+        """Offsets of consecutive matrices, in bytes."""
         sizes = np.multiply(self.m, self.n, dtype=np.int64) * self.dtype.itemsize
         return np.cumsum(sizes) - sizes
 
     @cached_property
     def starts(self) -> list[int]:
-        """The same, as a list."""
+        """`offsets` as a list."""
         return self.offsets.tolist()
 
     @cached_property
     def entries(self) -> int:
-        """Entries of all matrices."""
+        """Number of entries of all matrices."""
         return int(np.multiply(self.m, self.n, dtype=np.int64).sum())
 
 
 @final
 class Batch(Sequence[Array]):
-    """Matrices or vectors of different sizes, which functions take in the place of a list.
+    """Matrices or vectors of different sizes, which functions accept instead of a list.
 
-    Functions that are given a list return one: a sequence that makes its arrays when they are asked
-    for. It looks at its arrays once, so a list that comes again costs no more of the host than a
-    stack does: make a `Batch` of it, and change the entries of its arrays, not the arrays.
+    Functions return a `Batch` for a list: a sequence that creates its arrays on access. A `Batch`
+    inspects its arrays once, so its repeated use costs no more host time than a stack. Only the
+    entries of the arrays may change, not the arrays.
 
     Parameters
     ----------
     arrays : sequence of cupy.ndarray
-        All matrices or all vectors, of one scalar type, in any memory order. They are not copied,
-        and kept.
+        All matrices or all vectors, of one scalar type, in any memory order. They are not copied;
+        the batch holds references.
 
     Raises
     ------
     TypeError
-        Where they are not all arrays of one type.
+        If not all are arrays of one type.
     ValueError
-        Where dimensions differ.
+        If dimensions differ.
 
     Examples
     --------
@@ -157,16 +156,16 @@ class Batch(Sequence[Array]):
     form: Form
     device: Device
     pointers: Array  # uint64 (count,), on the device
-    _flat: Array | None  # where matrices follow each other; None where they are of the user
+    _flat: Array | None  # memory of consecutive matrices; None for a user's list
     _arrays: list[Array] | None
-    _places: np.ndarray | None  # addresses of the user's, on the host
+    _places: np.ndarray | None  # addresses of a user's arrays, on the host
 
     def __init__(self, arrays: Sequence[Array]) -> None:
         self._inspect("arrays", arrays, device_for(arrays, "arrays"))
 
     @classmethod
     def from_list(cls, name: str, arrays: Matrices, device: Device) -> Batch:
-        """Look at a list that a user passed, by the name of ``name``."""
+        """Make a batch of a list that a user passed, which messages call ``name``."""
         batch = cls.__new__(cls)
         batch._inspect(name, arrays, device)
         return batch
@@ -187,20 +186,20 @@ class Batch(Sequence[Array]):
 
     @classmethod
     def new(cls, form: Form, device: Device, zero: bool = False) -> Batch:
-        """Take memory, perhaps cleared, for matrices that follow each other, as a form says."""
+        """Allocate memory, cleared if ``zero``, for consecutive matrices of a form."""
         flat = (device.xp.zeros if zero else device.xp.empty)(form.entries, form.dtype)
         return cls.at(form, device, flat, operands.placed(device, flat, form.offsets))
 
     @classmethod
     def at(cls, form: Form, device: Device, flat: Array, pointers: Array) -> Batch:
-        """Matrices that follow each other in memory, of given addresses."""
+        """Make a batch of consecutive matrices in memory, with their addresses."""
         batch = cls._with_pointers(form, device, pointers)
         batch._flat = flat
         return batch
 
     @property
     def memory(self) -> tuple[Array, Array]:
-        """Memory of matrices that follow each other, and their addresses."""
+        """Memory of consecutive matrices, and their addresses."""
         assert self._flat is not None
         return self._flat, self.pointers
 
@@ -215,13 +214,13 @@ class Batch(Sequence[Array]):
         return 1 if self.form.vectors else 2
 
     def with_form(self, form: Form) -> Batch:
-        """The same memory with other sizes and strides, as of some transposes."""
+        """Return a batch of the same memory with other sizes and strides, as for transposes."""
         batch = Batch._with_pointers(form, self.device, self.pointers)
         batch._flat, batch._arrays, batch._places = self._flat, self._arrays, self._places
         return batch
 
     def halves(self) -> tuple[Batch, Batch]:
-        """The first half of the matrices, and the second; all follow each other."""
+        """Return the first and the second half of consecutive matrices."""
         flat, half = self._flat, len(self) // 2
         assert flat is not None
         first, second = self.form.some(slice(half)), self.form.some(slice(half, None))
@@ -232,11 +231,11 @@ class Batch(Sequence[Array]):
         )
 
     def turned(self) -> Batch:
-        """The transposes, in the same memory."""
+        """Return the transposes, in the same memory."""
         return self.with_form(self.form.turned)
 
     def described(self, device: Device) -> operands.MatrixBatch:
-        """What drivers take; columns must be contiguous."""
+        """Return the batch as the drivers take it; columns must be contiguous."""
         form, ld = self.form, self.form.ld
         assert ld is not None
         table = table_of(device, form.m, form.n, ld)
@@ -275,7 +274,7 @@ class Batch(Sequence[Array]):
         return f"<Batch of {len(self)} {kind} of {self.dtype}>"
 
 
-Arrays = Array | Batch  # what routines take: a matrix, a stack, or a list that was looked at
+Arrays = Array | Batch  # argument of a routine: a matrix, a stack, or an inspected list
 
 
 def transposed(arrays: Arrays) -> Arrays:
@@ -286,7 +285,7 @@ def transposed(arrays: Arrays) -> Arrays:
 
 
 def described(arrays: Arrays, device: Device) -> operands.MatrixBatch:
-    """Return what drivers take; columns must be contiguous."""
+    """Return arrays as the drivers take them; columns must be contiguous."""
     if isinstance(arrays, Batch):
         return arrays.described(device)
     return operands.MatrixBatch.from_array(device, arrays)
@@ -298,7 +297,7 @@ def device_for(arrays: Untyped, name: str = "a") -> Device:
     Raises
     ------
     TypeError
-        For anything but an array of a device, or a list of them.
+        If they are neither an array of a device nor a list.
     """
     current = devices.device_of()
     if isinstance(arrays, current.xp.ndarray):
@@ -318,7 +317,7 @@ def _not_arrays(name: str, value: object) -> str:
 
 
 def _inspect_arrays(name: str, arrays: list[Array], device: Device) -> tuple[Form, np.ndarray]:
-    """Sizes and strides of arrays, and their addresses: one pass over them for either."""
+    """Return form and addresses of arrays, in one pass over them each."""
     if set(map(type, arrays)) - {device.xp.ndarray}:
         for i, a in enumerate(arrays):
             if not isinstance(a, device.xp.ndarray):
@@ -332,7 +331,7 @@ def _inspect_arrays(name: str, arrays: list[Array], device: Device) -> tuple[For
 
 @lru_cache(maxsize=8)
 def _form(about: tuple[_About, ...]) -> Form:
-    """The form of arrays; errors begin behind a name."""
+    """Return the form of arrays; error messages lack the name of the argument."""
     types, shapes, strides = zip(*about, strict=True) if about else ((np.dtype(float),), (), ())
     if len(set(types)) > 1:
         listing = ", ".join(sorted(map(str, set(types))))

@@ -1,4 +1,4 @@
-"""What drivers take: batches of column-major matrices on a device, parts and subsets of them.
+"""Operands of drivers: batches of column-major matrices on a device, their windows and subsets.
 
 Kernels take a batch by one of three wrappers: native (a single matrix), batched (matrices of one
 size) or vbatched (of different sizes).
@@ -20,15 +20,15 @@ from . import launch
 from .structs import BATCHED, NATIVE, VBATCHED, WINDOW
 from .worklists import uploaded
 
-ALL_ROWS = 1 << 30  # rows or columns: as many as there are
+ALL_ROWS = 1 << 30  # rows or columns of a window: no bound
 
 
-Matrices = Array | Sequence[Array]  # one (2-D), a stack (3-D), or many sizes
+Matrices = Array | Sequence[Array]  # one (2-D), a stack (3-D), or a list of many sizes
 
 
 @dataclass(frozen=True)
 class MatrixBatch:
-    """Where the matrices of a batch lie, on the host and as the locator struct of the kernels.
+    """Addresses and sizes of a batch, on the host and as the locator struct of the kernels.
 
     Attributes
     ----------
@@ -57,12 +57,12 @@ class MatrixBatch:
 
     @property
     def max_m(self) -> int:
-        """Rows of the tallest matrix; 0 for no matrices."""
+        """Rows of the tallest matrix; 0 for an empty batch."""
         return int(self.m.max(initial=0))
 
     @property
     def max_n(self) -> int:
-        """Columns of the widest matrix; 0 for no matrices."""
+        """Columns of the widest matrix; 0 for an empty batch."""
         return int(self.n.max(initial=0))
 
     @classmethod
@@ -103,7 +103,7 @@ class MatrixBatch:
 
     @classmethod
     def following(cls, device: Device, flat: Array, m: np.ndarray, n: np.ndarray) -> MatrixBatch:
-        """Describe matrices of different sizes that follow each other in memory."""
+        """Describe consecutive matrices of different sizes."""
         sizes = tuple(np.asarray(size, np.int32) for size in (m, n, np.maximum(m, 1)))
         sizes_bytes = np.multiply(sizes[0], sizes[1], dtype=np.int64) * flat.itemsize
         addresses = placed(device, flat, np.cumsum(sizes_bytes) - sizes_bytes)
@@ -120,7 +120,7 @@ class MatrixBatch:
         keep: tuple = (),
         places: np.ndarray | None = None,
     ) -> MatrixBatch:
-        """Describe matrices by arrays of the device, and m, n, ld (int32) of the host as well."""
+        """Describe matrices by device arrays, with m, n, ld (int32) also on the host."""
         start, step = device.pointer(table), table.itemsize * len(sizes[0])
         fields = device.pointer(addresses), start, start + step, start + 2 * step
         locator, keep = np.array(fields, dtype=VBATCHED.dtype), (addresses, table, *keep)
@@ -141,24 +141,24 @@ class MatrixBatch:
 
 
 def table_of(device: Device, *sizes: np.ndarray) -> Array:
-    """Return sizes on the device, where they stay: those that were there before are found."""
+    """Return sizes as a persistent device array, cached by content."""
     table = uploaded(device, np.concatenate(sizes).astype(np.int32).tobytes(), np.int32)
     return device.stays(table)
 
 
 def placed(device: Device, flat: Array, offsets: np.ndarray) -> Array:
-    """Return addresses in memory, at offsets in bytes: uint64, on the device."""
+    """Return the addresses of offsets in bytes in memory: uint64, on the device."""
     to = device.xp.empty(len(offsets), np.uint64)
     return _by_entries(device, "list_places", flat, offsets.astype(np.int64), to)
 
 
 def upload_table(device: Device, values: Array, members: np.ndarray, to: Array) -> None:
-    """Let to[members] = found, int32 both."""
+    """Assign to[members] = values on the device, both int32."""
     _by_entries(device, "list_put", values, members.astype(np.int32), to)
 
 
 def _by_entries(device: Device, entry: str, source: Array, numbers: np.ndarray, to: Array) -> Array:
-    """Launch an entry of lists.cu; return where its results are."""
+    """Launch an entry of lists.cu; return its output."""
     count = len(numbers)
     if count:
         indices = uploaded(device, numbers.tobytes(), numbers.dtype)
@@ -177,7 +177,7 @@ def leading_dimension(array: Array) -> int:
         If the columns are not contiguous, or overlap.
     """
     m, n = array.shape[-2:]
-    if array.size == 0:  # whose strides mean nothing
+    if array.size == 0:  # strides are meaningless
         return max(m, 1)
     row, column = (stride // array.itemsize for stride in array.strides[-2:])
     if m > 1 and row != 1:
@@ -191,7 +191,7 @@ def leading_dimension(array: Array) -> int:
 
 @dataclass(frozen=True)
 class Submatrix:
-    """Rows i… and columns j… of each matrix of a batch, at most m×n of them."""
+    """Rows from i and columns from j of each matrix of a batch, at most m×n of them."""
 
     batch: MatrixBatch
     i: int = 0
@@ -201,17 +201,17 @@ class Submatrix:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """Rows of the part, by matrix."""
+        """Rows of the window, by matrix."""
         return np.minimum(np.maximum(self.batch.m - self.i, 0), self.m)
 
     @cached_property
     def cols(self) -> np.ndarray:
-        """Columns of the part, by matrix."""
+        """Columns of the window, by matrix."""
         return np.minimum(np.maximum(self.batch.n - self.j, 0), self.n)
 
     @property
     def arguments(self) -> tuple[np.ndarray, np.ndarray]:
-        """The batch's locator and the struct ``Window``: what kernels take for an operand."""
+        """The batch's locator and the struct ``Window``, as kernels take an operand."""
         return self.batch.locator, self.window
 
     @property
@@ -220,7 +220,7 @@ class Submatrix:
         return np.array((self.i, self.j, self.m, self.n), dtype=WINDOW.dtype)
 
     def at(self, i: int, j: int, m: int = ALL_ROWS, n: int = ALL_ROWS) -> Submatrix:
-        """Return the part of this part from (i, j) on."""
+        """Return the window from (i, j) of this window on."""
         return Submatrix(self.batch, self.i + i, self.j + j, min(m, self.m - i), min(n, self.n - j))
 
 
@@ -228,14 +228,14 @@ Operand = MatrixBatch | Submatrix
 
 
 class SourceBatch(NamedTuple):
-    """Matrices that are read and stay as they are; ``turned``: their transposes are meant."""
+    """Matrices that are only read; ``turned``: the operands are their transposes."""
 
     batch: MatrixBatch
     turned: bool = False
 
 
 def op_sizes(operand: Submatrix, trans: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of op(A)."""
+    """Return rows and columns of op(A)."""
     return (operand.rows, operand.cols) if trans == "N" else (operand.cols, operand.rows)
 
 
@@ -256,7 +256,7 @@ def require(names: str, *pairs: tuple[np.ndarray, np.ndarray]) -> None:
 
 
 def operands(*batches: Operand) -> list[Submatrix]:
-    """Make all operands parts of batches of one kind and one length."""
+    """Return all operands as windows of batches of one wrapper and one count."""
     submatrices = [x if isinstance(x, Submatrix) else Submatrix(x) for x in batches]
     kinds = {part.batch.wrapper for part in submatrices}
     count = max(part.batch.count for part in submatrices)
@@ -267,7 +267,7 @@ def operands(*batches: Operand) -> list[Submatrix]:
 
 
 def _converted(batch: MatrixBatch, wrapper: str, count: int) -> MatrixBatch:
-    """Describe a batch as a more general kind; a single matrix is repeated ``count`` times."""
+    """Describe a batch by a more general wrapper; a single matrix is repeated ``count`` times."""
     if batch.wrapper == wrapper and batch.count == count:
         return batch
     if batch.count not in (1, count):
@@ -288,11 +288,11 @@ def _converted(batch: MatrixBatch, wrapper: str, count: int) -> MatrixBatch:
     return replace(converted, keep=(*converted.keep, *batch.keep))
 
 
-# --- some matrices of a batch --------------------------------------------------------------------
+# --- subsets of a batch --------------------------------------------------------------------------
 
 
 def subset(a: MatrixBatch, members: np.ndarray) -> MatrixBatch:
-    """Some matrices of a batch of different sizes, in their order."""
+    """Return some matrices of a batch of different sizes, in the order of ``members``."""
     device = a.device
     sizes = (np.ascontiguousarray(s[members]) for s in (a.m, a.n, a.ld))
     m, n, ld = sizes
@@ -304,7 +304,7 @@ def subset(a: MatrixBatch, members: np.ndarray) -> MatrixBatch:
 
 
 def order_list(a: MatrixBatch, members: np.ndarray) -> Value:
-    """The order in which blocks take matrices: an array on the device; 0, a null, for their own."""
+    """Return the matrices of the blocks, on the device; null for the order of the batch."""
     if a.wrapper != "vbatched":
         return NULL
     return uploaded(a.device, members.astype(np.int32).tobytes(), np.int32)

@@ -1,4 +1,4 @@
-"""What a batched routine returns, or raises, once it is known which matrices failed."""
+"""Result or error of a batched routine, by the info of its matrices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..runtime.device import Device
 
 
 def outcome(routine: str, device: Device, result: object, info: Array, check: bool) -> object:
-    """Return the result, with info unless it was asked to be checked here.
+    """Return the result if no matrix failed; without ``check``, the result with info.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Row interchanges of LU for a batch, counted from 0 as SciPy does."""
+"""Row interchanges of LU for a batch, counted from 0 as in SciPy."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .operands import MatrixBatch
 
 @dataclass(frozen=True)
 class Pivots:
-    """Interchanges of each matrix, one after the other in memory.
+    """Row interchanges of each matrix, consecutive in memory.
 
     Attributes
     ----------
     arrays : int32 array or `lists.Batch`
-        As users see them: a vector for each matrix.
-    batch : Batch
+        A vector for each matrix, as users see them.
+    batch : MatrixBatch
         A column for each matrix, as the drivers take them.
     """
 
@@ -38,7 +38,7 @@ class Pivots:
 
     @classmethod
     def from_user(cls, factor: Argument, piv: Arrays) -> Pivots:
-        """Take the pivots that a user passes back, checked for kind, type and sizes."""
+        """Check kind, type and sizes of the pivots that a user passes, and return them."""
         device, is_list = factor.batch.device, factor.kind == "list"
         is_array = isinstance(piv, Listed) if is_list else isinstance(piv, device.xp.ndarray)
         if not is_array or (len(piv) and getattr(piv, "dtype", None) != np.int32):

@@ -1,7 +1,7 @@
-"""Cholesky of many matrices at once: potrf and potrs on batches.
+"""Cholesky of batches of matrices: potrf and potrs.
 
 Small matrices are factored in registers or in shared memory, larger ones by tiles that are tasks of
-one launch; ``launch.potrf`` says which. Nothing here waits for the device.
+one launch; ``launch.potrf`` chooses the kernel. Nothing here waits for the device.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ def potrf(
     into: MatrixBatch | None = None,
     turned: bool = False,
 ) -> None:
-    """Factor Hermitian matrices, A = L·Lᴴ or A = Uᴴ·U; in place the other triangle is left alone.
+    """Factor Hermitian matrices, A = L·Lᴴ or A = Uᴴ·U; in place, the other triangle is unchanged.
 
     Parameters
     ----------
     a : MatrixBatch
         Square matrices.
     info : (count,) int32 device array
-        Gets 0, or the first column without a positive pivot, counted from 1.
+        Set to 0, or to the first column without a positive pivot, counted from 1.
     uplo : {"L", "U"}
     variant : {"tiny", "shared", "tiles", "tasks"}, optional
-        One kernel for all matrices; by size if not given.
+        One kernel for all matrices; default: chosen by size.
     into : MatrixBatch, optional
-        Gets the factors, with zeros in the other triangle; ``a`` itself, perhaps.
+        Output of the factors, with zeros in the other triangle; may be ``a``.
     turned : bool
-        The matrices of ``a`` are the transposes; with another ``into`` only.
+        ``a`` holds the transposes; only with an ``into`` other than ``a``.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def potrf(
 
 
 def potrs(a: MatrixBatch, b: MatrixBatch, uplo: str = "L") -> None:
-    """Solve A·X = B by the factor that ``potrf`` left in A; X takes the place of B.
+    """Solve A·X = B with the factor that ``potrf`` stored in A; X overwrites B.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def potrs(a: MatrixBatch, b: MatrixBatch, uplo: str = "L") -> None:
 
 
 class _Operands(NamedTuple):
-    """The matrices, where their factors go, and INTO of common/matrix.cuh."""
+    """Input and output batch, and INTO of common/matrix.cuh."""
 
     a: MatrixBatch
     to: MatrixBatch
@@ -88,15 +88,15 @@ class _Operands(NamedTuple):
 
 
 class _Lists(NamedTuple):
-    """What a launch goes by, on the device.
+    """Device arrays of a launch, and their sizes.
 
     Attributes
     ----------
     blocks, tasks : int
     work : int32 array
-        Of potrf_tiny.cu the matrices of each block; the tiles that are tasks.
+        For potrf_tiny.cu the matrices of each block; else the tiles that are tasks.
     order : int32 array
-        Which matrix a block takes; none: they take them as they come.
+        Matrix of each block; null for the order of the batch.
     rows : int
         Rows of tiles of all matrices.
     """
@@ -112,7 +112,7 @@ class _Lists(NamedTuple):
 def _plans(
     device: Device, sizes: bytes, dtype: np.dtype, numbers: PotrfTuning, variant: str | None
 ) -> list[tuple[PotrfLaunch, _Lists]]:
-    """Launches for matrices of these orders, and their lists on the device."""
+    """Return launches for matrices of these orders, and their lists on the device."""
     n = np.frombuffer(sizes, np.int32)
     if variant is not None:
         orders = {"tiny": (32, 32, 1 << 30), "shared": (0, 1 << 14, 1 << 30)}
@@ -185,11 +185,11 @@ def _task_lists(device: Device, n: np.ndarray, plan: PotrfLaunch, numbers: Potrf
 
 
 def task_list(sizes: np.ndarray, tile: int, group: int) -> tuple[np.ndarray, int]:
-    """Order the tiles of lower triangles so that each comes after those that it needs.
+    """Order the tiles of lower triangles so that each follows the tiles it depends on.
 
-    Matrices go in groups of about ``group`` block rows: enough to keep all blocks busy, and so few
-    that a group's matrices are still in the cache when their next columns come. In a group, block
-    columns follow each other, each through all matrices, what all wait for (the diagonals) first.
+    Matrices are processed in groups of about ``group`` block rows: enough to keep all blocks busy,
+    and few enough that a group's matrices are still in the cache for their next columns. Within a
+    group the order is by block column, then diagonal tiles first, then by matrix.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def task_list(sizes: np.ndarray, tile: int, group: int) -> tuple[np.ndarray, int
     Returns
     -------
     tasks : (t, 4) int32 array
-        Matrix, row and column of the tile, first block row of the matrix among all.
+        Matrix, row and column of the tile, first block row of the matrix among those of all.
     rows : int
         Block rows of all matrices.
     """

@@ -1,4 +1,4 @@
-"""What kernels share with the host about batches of matrices; see `runtime.structs`."""
+"""Structs and constants of batches of matrices, for kernels and host; see `runtime.structs`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..runtime.structs import Struct, StructHeader
 TRIANGLE = 32
 COPY_TILE, COPY_ROWS = 32, 8
 
-_MATRIX = ("__device__ Matrix<T> operator()(int b) const;",)  # number b of the batch
+_MATRIX = ("__device__ Matrix<T> operator()(int b) const;",)  # matrix b of the batch
 NATIVE = Struct(
     "Native",
     "One matrix.",

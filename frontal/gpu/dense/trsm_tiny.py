@@ -1,4 +1,4 @@
-"""Triangular solves of many small matrices at once, a right-hand side a lane."""
+"""Triangular solves of batches of small matrices, one right-hand side a lane."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SIDE, _UPLO, _TRANS, _DIAG = {"L": 0, "R": 1}, {"L": 0, "U": 1}, "NTC", {"N": 0
 
 
 def is_tiny(a: MatrixBatch | Submatrix) -> bool:
-    """Whether triangles of these orders are solved with in registers."""
+    """Return whether triangles of these orders are solved in registers."""
     triangle = a if isinstance(a, Submatrix) else Submatrix(a)
     max_order = launch.tuning("trsm", triangle.batch.device.name).tiny
     return int(triangle.rows.max(initial=0)) <= min(max_order, TrsmTinyPlan.max_order)
@@ -33,7 +33,7 @@ def trsm_tiny(
         ``side``, ``uplo``, ``trans`` and ``diag`` of ``trsm``.
     a, b : Submatrix
     rhs_source : SourceBatch, optional
-        Where B is; ``b`` gets X all the same, and is a whole batch then.
+        B; X is written to ``b``, which must be an entire batch.
     """
     device, dtype = b.batch.device, b.batch.dtype
     rights, order = b.cols if about[0] == "L" else b.rows, int(a.rows.max(initial=0))

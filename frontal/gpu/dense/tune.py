@@ -1,9 +1,9 @@
-"""Sweeps the numbers that belong to a chip and keeps the fastest, for `frontal tune`.
+"""Tuning of the chip-dependent numbers by timing, for `frontal tune`.
 
-One knob after the other (coordinate descent): each field of a routine's tuning dataclass takes the
-values beside its default while the others stay, and a value is kept where the geometric mean of
-the times of the routine's cases falls by more than the noise. A value that fails, or changes a
-result by more than rounding, is left aside.
+The search is coordinate descent: each field of a routine's tuning dataclass takes the values near
+its default while the others stay, and a value is adopted if the geometric mean of the times of the
+routine's cases falls by more than the noise. A value that fails, or changes a result by more than
+rounding, is rejected.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from .operands import MatrixBatch
 
 log = logging.getLogger("frontal")
 Timer = Callable[[Callable[[], None], Callable[[], None]], float]
-NOISE = 0.02  # relative gain under which a value is not taken
-_RESULT_TOLERANCE = 1e-6  # relative difference of results that rounding may make
+NOISE = 0.02  # relative gain below which a value is not adopted
+_RESULT_TOLERANCE = 1e-6  # relative difference of results, bound of rounding
 
 
 @dataclass(frozen=True)
 class Case:
-    """A batch that a routine is timed on: ``n`` is the size, or the largest of a uniform draw."""
+    """A batch that a routine is timed on, of order ``n`` or of random orders up to ``n``."""
 
     shape: str
     n: int
     count: int
 
     def sizes(self) -> np.ndarray:
-        """Order of each matrix."""
+        """Return the order of each matrix."""
         if self.shape == "uniform":
             return np.random.default_rng(1).integers(1, self.n + 1, self.count)
         return np.full(self.count, self.n)
@@ -48,12 +48,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Change:
-    """What a sweep found for one knob.
+    """Result of a sweep for one knob.
 
     Attributes
     ----------
     gain : float
-        Time before over time after; 1 where the value stays.
+        Time before over time after; 1 if the value is unchanged.
     """
 
     routine: str
@@ -82,7 +82,7 @@ def routines() -> list[str]:
 
 
 def choices(knob: Field) -> Sequence[object]:
-    """Return the values to try for a field: those it names itself, or its neighbours.
+    """Return the values to try for a field: its declared choices, or values near its default.
 
     Examples
     --------
@@ -114,23 +114,28 @@ def sweep(
     seconds: float = 120.0,
     progress: Callable[[str, float, float], None] | None = None,
 ) -> tuple[tuned.Numbers, list[Change]]:
-    """Find the numbers of a device.
+    """Tune the numbers of a device.
 
     Parameters
     ----------
     selected : sequence of str
-        Routines; none means all that have numbers.
+        Routines; default: all that have numbers.
     timer : callable, optional
-        Seconds of a call, given it and what restores its inputs; default: by CUDA events.
+        Returns the seconds of a call, its first argument; the second one restores the inputs.
+        Default: by CUDA events.
+    cases : dict of str to tuple of Case, optional
+        Batches to time, by routine; default: `CASES`.
     seconds : float
-        No new value is tried after so long; each routine has an equal share of what is left.
+        Time after which no new value is tried; routines share the remaining time equally.
+    progress : callable, optional
+        Called with a label, the number of finished routines and the number of all.
 
     Returns
     -------
     numbers : dict
-        Chosen values by routine and field, those that differ from the defaults.
+        Chosen values that differ from the defaults, by routine and field.
     changes : list of Change
-        One for every knob that was swept.
+        One for each knob that was swept.
     """
     end = time.perf_counter() + seconds
     numbers: tuned.Numbers = {}
@@ -146,7 +151,7 @@ def sweep(
         )
         try:
             changes += descent.run()
-        except Exception as error:  # the other routines are worth their time
+        except Exception as error:  # continue with the other routines
             log.warning("%s keeps its defaults, with which it fails: %s", routine, error)
             continue
         if descent.values:
@@ -157,7 +162,7 @@ def sweep(
 
 
 def save(device_name: str, numbers: tuned.Numbers, to: Path | None = None) -> Path:
-    """Write the numbers to a file, the user's own for this device by default."""
+    """Write the numbers to a file; default: the user's file for this device."""
     path = to or tuned.folder() / tuned.file_name(device_name)
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     tuned.write(device_name, numbers, {"date": date}, path)
@@ -166,16 +171,16 @@ def save(device_name: str, numbers: tuned.Numbers, to: Path | None = None) -> Pa
 
 
 class _Sweep:
-    """The descent over the knobs of one routine."""
+    """The coordinate descent over the knobs of one routine."""
 
     def __init__(self, routine: str, probes: list[Probe], timer: Timer, end: float) -> None:
         self.routine, self.probes, self.timer, self.end = routine, probes, timer, end
         self.values: dict[str, object] = {}
 
     def run(self) -> list[Change]:
-        """Sweep every knob; return what each became."""
+        """Sweep all knobs; return their changes."""
         kind = getattr(launch, f"{self.routine.capitalize()}Tuning")
-        with trial(self.routine, {}):  # the defaults, whatever files say
+        with trial(self.routine, {}):  # the defaults, without the files
             for probe in self.probes:
                 probe.expect()
             best = self._time()
@@ -192,7 +197,7 @@ class _Sweep:
         return changes
 
     def _descend(self, knob: Field, best: float) -> float:
-        """Try a knob's values; keep the fastest."""
+        """Try a knob's values; adopt the fastest and return the score."""
         for value in choices(knob):
             if value == knob.default or time.perf_counter() > self.end:
                 continue
@@ -204,15 +209,15 @@ class _Sweep:
         return best
 
     def _score(self) -> float:
-        """As `_time`; infinite too for values with which a case cannot be launched."""
+        """Return `_time`, or infinity for values with which a case cannot be launched."""
         try:
             return self._time()
-        except Exception as error:  # too much shared memory, no such tile: not a choice here
+        except Exception as error:  # too much shared memory or no such tile: rejected
             log.debug("%s: %s", self.routine, error)
             return math.inf
 
     def _time(self) -> float:
-        """Mean logarithm of the cases' times; infinite where a result is another one."""
+        """Return the mean logarithm of the cases' times; infinity if a result has changed."""
         total = 0.0
         for probe in self.probes:
             total += math.log(self.timer(probe.call, probe.restore))
@@ -223,7 +228,7 @@ class _Sweep:
 
 @contextmanager
 def trial(routine: str, values: dict[str, object]) -> Iterator[None]:
-    """Let a routine run with these values over its defaults, files left aside."""
+    """Run a routine with these values over its defaults, without the files."""
     kind = getattr(launch, f"{routine.capitalize()}Tuning")
     defaults = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
     tuned.trial[routine] = defaults | values
@@ -235,11 +240,11 @@ def trial(routine: str, values: dict[str, object]) -> Iterator[None]:
         launch.tuning.cache_clear()
 
 
-# --- what is timed -----------------------------------------------------------------------------
+# --- timed calls -------------------------------------------------------------------------------
 
 
 class Probe:
-    """A routine on the matrices of a case: how to run it, restore its inputs, compare results."""
+    """A routine on the matrices of a case: its call, restored inputs, comparison of results."""
 
     def __init__(self, device: Device, routine: str, case: Case) -> None:
         self.device = device
@@ -256,7 +261,7 @@ class Probe:
     def _operand(
         self, case: Case, m: np.ndarray, n: np.ndarray, seed: int
     ) -> tuple[Array, MatrixBatch]:
-        """Random matrices, one after the other; the first operand's are diagonally dominant."""
+        """Return consecutive random matrices; the first operand's are diagonally dominant."""
         rng = np.random.default_rng(seed)
         start = np.concatenate([[0], np.cumsum(m * n)])
         host = rng.uniform(-1, 1, int(start[-1]))
@@ -274,17 +279,17 @@ class Probe:
         )
 
     def restore(self) -> None:
-        """Put the inputs back that a run overwrites."""
+        """Restore the inputs that a run overwrites."""
         self.flat[...] = self.original
 
     def expect(self) -> None:
-        """Run once and keep the result to compare others with."""
+        """Run once and store the result as reference."""
         self.restore()
         self.call()
         self.expected = self.flat.copy()
 
     def agrees(self) -> bool:
-        """Whether a run gives what was expected, up to rounding."""
+        """Return whether a run reproduces the reference up to rounding."""
         self.restore()
         self.call()
         xp = self.device.xp
@@ -293,7 +298,7 @@ class Probe:
 
 
 def _driver(routine: str, operands: list[MatrixBatch], info: Array) -> Callable[[], None]:
-    """The host driver of a routine as a call without arguments."""
+    """Return the host driver of a routine as a call without arguments."""
     first, *others = operands
     if routine == "getrf":
         pivots = getrf.workspace(first, np.int32, 1)
@@ -309,7 +314,7 @@ def _driver(routine: str, operands: list[MatrixBatch], info: Array) -> Callable[
 
 
 def device_timer(call: Callable[[], None], restore: Callable[[], None]) -> float:
-    """Seconds of a call by CUDA events, the least of a few."""
+    """Return the seconds of a call by CUDA events, the minimum of 5."""
     import cupy
 
     restore()

@@ -1,8 +1,8 @@
-"""cuBLAS and cuSOLVER, where they measure faster than this package's kernels: on one large matrix,
-and for products of a stack of large ones.
+"""cuBLAS and cuSOLVER, for sizes at which they measure faster than this package's kernels.
 
-Each function does a call and says so, or leaves it alone: matrices of different sizes, a size below
-``min_order``, a type that CuPy does not bind.
+These are one large matrix, and products of a stack of large ones. Each function runs a call and
+returns True, or returns False: for matrices of different sizes, a size below ``min_order``, or a
+type that CuPy does not bind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LETTER = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 class Vendor:
-    """The libraries that come with CUDA, as CuPy binds them, on the current stream."""
+    """CUDA's libraries as CuPy binds them, on the current stream."""
 
     def __init__(self) -> None:
         from cupy.cuda import device
@@ -40,7 +40,7 @@ class Vendor:
         c: Submatrix,
         min_order: int,
     ) -> bool:
-        """C = alpha op(A) op(B) + beta C, if m·n·k is at least ``min_order`` cubed."""
+        """Compute C = alpha op(A) op(B) + beta C, if m·n·k is at least ``min_order`` cubed."""
         depth = int(op_sizes(a, trans[0])[1][0]) if c.batch.count else 0
         if not _is_large(c, depth, min_order):
             return False
@@ -64,10 +64,10 @@ class Vendor:
         together: int,
         tile: tuple[int, int],
     ) -> bool:
-        """The same for each matrix of stacks of one size, where a matrix may serve all of C.
+        """Compute `gemm` for each matrix of stacks of one size; one A or B may serve all of C.
 
-        The m·n·k of all of them, with m and n of whole tiles, as kernels do it otherwise, is to be
-        at least `together`; complex ones count four times.
+        The sum of m·n·k over the stack, with m and n padded to tiles as in this package's kernels,
+        must be at least `together`; complex products count four times.
         """
         count = c.batch.count
         stacks = all(x.batch.wrapper == "batched" and not x.batch.locator["p"] for x in (a, b, c))
@@ -108,7 +108,7 @@ class Vendor:
         c: Submatrix,
         min_order: int,
     ) -> bool:
-        """C = alpha A Aᵀ + beta C or alpha Aᵀ A + beta C if n·n·k is at least ``min_order``³."""
+        """Compute C = alpha A Aᵀ + beta C or alpha Aᵀ A + beta C, if n·n·k ≥ ``min_order``³."""
         depth = int(op_sizes(a, trans)[1][0]) if c.batch.count else 0
         if not _is_large(c, depth, min_order):
             return False
@@ -121,7 +121,7 @@ class Vendor:
         return True
 
     def getrf(self, a: MatrixBatch, pivots: MatrixBatch, info: Array, min_order: int) -> bool:
-        """P·A = L·U in place if A has ``min_order`` rows and columns; info as cuSOLVER's."""
+        """Factor P·A = L·U in place if m and n are at least ``min_order``; info as in cuSOLVER."""
         if a.wrapper != "native" or min(a.max_m, a.max_n) < min_order:
             return False
         letter, handle = _LETTER[a.dtype.char], self._handles.get_cusolver_handle()
@@ -135,7 +135,7 @@ class Vendor:
 
 
 def vendor_of(device: Device) -> Vendor | None:
-    """Return the libraries for arrays of a device; None where there are none for them."""
+    """Return the libraries for arrays of a device; None if the device is emulated."""
     return _vendor() if device.cuda else None
 
 
@@ -149,16 +149,16 @@ def _is_large(c: Submatrix, depth: int, min_order: int) -> bool:
 
 
 def _work(c: Submatrix, depth: int) -> int:
-    """m·n·k of the product for the first C."""
+    """Return m·n·k of the product for the first C."""
     return int(c.rows[0]) * int(c.cols[0]) * depth if c.batch.count else 0
 
 
 def _place(operand: Submatrix) -> tuple[int, int]:
-    """Address and leading dimension of the part of a single matrix."""
+    """Return address and leading dimension of a window of a single matrix."""
     batch, ld = operand.batch, int(operand.batch.ld[0])
     return int(batch.locator["a"]) + (operand.i + operand.j * ld) * batch.dtype.itemsize, ld
 
 
 def _places(operand: Submatrix) -> tuple[int, int, int]:
-    """The same of the first matrix of a stack, and the stride to the next."""
+    """Return `_place` of the first matrix of a stack, and the stride to the next one."""
     return (*_place(operand), int(operand.batch.locator["stride"]))

@@ -1,4 +1,4 @@
-"""Lists of the tiles that the blocks of a launch compute, exact and on the device."""
+"""Lists of the tiles that the blocks of a launch compute, on the device."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def work_list(
 ) -> tuple[Value, int, int]:
     """List the tiles of all matrices: the list on the device, its length, the number of tiles.
 
-    Matrices of one size share the list of one, which kernels repeat. Sizes that were seen before
-    find their list on the device.
+    Matrices of one size share the list of one matrix, which kernels repeat. Lists are cached on the
+    device by sizes.
     """
     if len(rows) == 0:
         return NULL, 0, 0
@@ -56,18 +56,18 @@ def work_items(
     uplo: str | None = None,
     group: int = 1024,
 ) -> np.ndarray:
-    """List the tiles of matrices, those of the most work first.
+    """List the tiles of matrices, most work first.
 
     Parameters
     ----------
     rows, cols, depth : int arrays (count,)
-        Sizes of C, and of the sums in it.
+        Sizes of C, and length of the sums.
     tile : (int, int)
         Rows and columns of a tile.
     uplo : {"L", "U"}, optional
-        Leave out tiles that lie wholly in the other triangle.
+        Omit tiles that lie entirely in the other triangle.
     group : int
-        Tiles of the same ``group`` rows and columns follow each other, for the second-level cache.
+        Tiles of the same ``group`` rows and columns are consecutive, for the second-level cache.
 
     Returns
     -------
@@ -95,5 +95,5 @@ def work_items(
 
 @lru_cache(maxsize=512)
 def uploaded(device: Device, array: bytes, dtype: npt.DTypeLike) -> Array:
-    """Return a host array on the device, where it stays: given as bytes, to be found again."""
+    """Return a host array as a persistent device array, cached by its bytes."""
     return device.upload(np.frombuffer(array, dtype))

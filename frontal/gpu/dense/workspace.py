@@ -1,4 +1,4 @@
-"""Memory for batches that only drivers see: of one size or of many, one after the other."""
+"""Memory for batches that only drivers use, of one size or of many, consecutive."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def workspace(
     dtype: npt.DTypeLike | None = None,
     zero: bool = False,
 ) -> MatrixBatch:
-    """Return new matrices of m×n entries, as many as those of a batch, by the same wrapper.
+    """Return as many new m×n matrices as a batch has, with its wrapper.
 
     Parameters
     ----------
     like : MatrixBatch
     m, n : int, or int arrays with a number for each matrix
     dtype : dtype, optional
-        That of ``like`` if not given.
+        Default: that of ``like``.
     zero : bool
         Clear the memory.
     """
@@ -54,5 +54,5 @@ def with_rows(batch: MatrixBatch, m: np.ndarray) -> MatrixBatch:
 
 
 def real_type(dtype: npt.DTypeLike) -> np.dtype:
-    """Scalar type of the real part."""
+    """Return the scalar type of the real part."""
     return np.dtype(np.dtype(dtype).char.lower())

@@ -1,1 +1,1 @@
-"""A device to compute on: arrays, kernels, graphs, limits. Nothing here knows of matrices."""
+"""The device layer: arrays, kernels, graphs, limits. Nothing here depends on matrices."""

@@ -1,4 +1,4 @@
-"""Arrays of a device and kernels over them, as host code sees them."""
+"""Interfaces of device arrays and kernels for host code."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 
 class Array(Protocol):
-    """An array of a device: CuPy's, or NumPy's where kernels are emulated.
+    """An array of a device: CuPy's, or NumPy's if kernels are emulated.
 
-    What host code may ask of one; all else is done by kernels, or by functions of `Device.xp`.
+    Host code uses only these members; all other operations are kernels or functions of `Device.xp`.
     """
 
     @property
@@ -48,12 +48,12 @@ class Array(Protocol):
     def view(self, dtype: npt.DTypeLike) -> Array: ...
 
 
-Value = Array | np.ndarray | np.generic  # an array by its address; a struct or number as it is
-NULL = np.uint64(0)  # in the place of an array
+Value = Array | np.ndarray | np.generic  # arrays by address; structs, numbers by value
+NULL = np.uint64(0)  # null pointer, instead of an array
 
 
 class DeviceMemory(Protocol):
-    """Memory of a device that was taken without a type, or a place in it."""
+    """Untyped memory of a device, or an offset into it."""
 
     @property
     def ptr(self) -> int: ...
@@ -62,24 +62,24 @@ class DeviceMemory(Protocol):
 
 
 class Event(Protocol):
-    """A place in the work on a stream."""
+    """A position in the work on a stream."""
 
     def record(self) -> object:
-        """Take that behind all which is enqueued on the current stream."""
+        """Set the position after all work enqueued on the current stream."""
         ...
 
     def synchronize(self) -> object:
-        """Wait until the device has come there."""
+        """Wait until the device has reached the position."""
         ...
 
 
 class PinnedMirror(Protocol):
-    """An array of a device, with memory on the host for what is in it.
+    """An array of a device with a copy in pinned host memory.
 
     Attributes
     ----------
     host : array
-        Of the same shape; to be read when the device was waited for.
+        Of the same shape; valid after a `fetch` that the host has waited for.
     """
 
     host: np.ndarray
@@ -89,18 +89,18 @@ class PinnedMirror(Protocol):
         ...
 
     def send(self) -> None:
-        """Enqueue a copy from the host, which may be written to when it was waited for."""
+        """Enqueue a copy from the host, which must not change until the copy is waited for."""
         ...
 
 
 class CopyStream(Protocol):
-    """Copies between host and device, one after another, beside the work on the current stream.
+    """Consecutive copies between host and device, concurrent with the current stream.
 
-    Arrays of both kinds are contiguous, and those on the host are `Device.pinned`.
+    Arrays on both sides are contiguous, and host arrays are allocated by `Device.pinned`.
     """
 
     def behind(self) -> None:
-        """Let what follows begin when all is done that is enqueued on the current stream."""
+        """Start later copies after all work enqueued on the current stream."""
         ...
 
     def fetch(self, source: Array, target: np.ndarray) -> None:
@@ -112,11 +112,11 @@ class CopyStream(Protocol):
         ...
 
     def mark(self) -> Event:
-        """The place behind all copies so far."""
+        """Return the position after all copies so far."""
         ...
 
     def join(self, mark: Event) -> None:
-        """Let the current stream go on when copies have come to a place."""
+        """Let the current stream wait until the copies reach a position."""
         ...
 
 
@@ -126,7 +126,7 @@ class Kernel(Protocol):
     def __call__(
         self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Value], shared: int = 0
     ) -> None:
-        """Enqueue it.
+        """Enqueue the kernel.
 
         Parameters
         ----------
@@ -141,9 +141,9 @@ class Kernel(Protocol):
     def ready(
         self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0
     ) -> Callable[[int], object]:
-        """Return a function of a stream that enqueues it, for calls that should cost little.
+        """Return a function of a stream that enqueues the kernel with little overhead.
 
-        ``table`` is the address of the addresses of the arguments, which are read when that is
+        ``table`` is the address of the argument addresses, which are read when the function is
         called.
         """
         ...

@@ -1,9 +1,9 @@
-"""Machine code of kernels on disk: one file for each architecture, beside the CPU's compiled code.
+"""Disk cache of compiled kernels: one file an architecture, beside the CPU's compiled code.
 
-After its first bytes a file is a row of records: what a kernel was compiled from as a digest, a
-checksum, a size, the code. What is damaged or foreign is left aside and written anew. A file is
-replaced as a whole, so that no process sees half of one; where two processes write at once, a
-record may get lost, and is compiled once more.
+After its magic bytes a file is a sequence of records: digest of the source and options, checksum,
+size, code. Damaged or foreign contents are ignored and replaced. A file is replaced atomically, so
+that no process reads a partial one; if two processes write at once, a record may be lost and is
+compiled again.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ LIMIT = 64 << 20  # bytes of all code in a file
 
 
 def digest(source: str, options: tuple[str, ...]) -> bytes:
-    """What tells a kernel file, all it includes and its options from any other."""
+    """Return the key of a kernel file with its includes and options."""
     return hashlib.sha256("\0".join((*options, source)).encode()).digest()
 
 
 class Cubins:
-    """A file of machine code, for any number of threads and processes.
+    """A file of compiled kernels, safe for threads and processes.
 
     Parameters
     ----------
     path : Path
-        Made when something is written; its folder need not be writable.
+        Created at the first write; its folder need not be writable.
     limit : int
-        Bytes of code; what was kept first goes first.
+        Bytes of code; the oldest records are dropped first.
     """
 
     def __init__(self, path: Path, limit: int = LIMIT) -> None:
@@ -47,7 +47,7 @@ class Cubins:
         self._codes: dict[bytes, bytes] | None = None
 
     def get(self, key: bytes, compiled: Callable[[], bytes], recompile: bool = False) -> bytes:
-        """Return the code of a digest; if it is not there, or `recompile`, compile and keep it."""
+        """Return the code of a digest; compile and store it if missing, or if `recompile`."""
         codes = self._read() if self._codes is None else self._codes
         self._codes = codes
         if key not in codes or recompile:
@@ -57,7 +57,7 @@ class Cubins:
 
     def _keep(self, key: bytes, code: bytes) -> None:
         with self._writing:
-            codes = self._read()  # others may have written since
+            codes = self._read()  # other processes may have written since
             codes.pop(key, None)
             codes[key] = code
             over = sum(map(len, codes.values())) - self._limit
@@ -75,7 +75,7 @@ class Cubins:
                 log.info("compiled kernels are not kept: %s", error)
 
     def _read(self) -> dict[bytes, bytes]:
-        """All records that are whole."""
+        """Return all valid records."""
         try:
             content = self._path.read_bytes()
         except OSError:

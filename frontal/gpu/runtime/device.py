@@ -1,7 +1,7 @@
-"""A device to launch kernels on: CUDA through CuPy.
+"""A device that launches kernels: CUDA through CuPy.
 
-Host code of this package asks a ``Device`` for arrays, kernels and limits, and nothing else of
-CuPy; so the tests run the same host code over kernels that are emulated on the CPU.
+Host code of this package gets arrays, kernels and limits from a ``Device`` and uses nothing else of
+CuPy, so the tests run the same host code with kernels emulated on the CPU.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .staging import MIN_STAGED_BYTES, Staging
 Result = TypeVar("Result")
 _ADDRESS = attrgetter("data.ptr")
 
-_PER_THREAD = 2  # CUDA's default stream of each thread, by which other threads mean their own
-_TO_DEVICE, _TO_HOST = 1, 2  # of cudaMemcpyKind
+_PER_THREAD = 2  # handle of the default stream of each thread, different in other threads
+_TO_DEVICE, _TO_HOST = 1, 2  # values of cudaMemcpyKind
 
 
 class Device:
@@ -38,11 +38,11 @@ class Device:
     Attributes
     ----------
     xp : module
-        The array module: CuPy here, NumPy where kernels are emulated.
+        The array module: CuPy here, NumPy if kernels are emulated.
     name : str
     limits : Limits
     cuda : bool
-        Whether CUDA's libraries take its arrays; False where kernels are emulated.
+        Whether CUDA's libraries accept its arrays; False if kernels are emulated.
     """
 
     cuda = True
@@ -70,26 +70,26 @@ class Device:
         return self._kernels[key]
 
     def begin(self, files: Iterable[tuple[str, Mapping[str, int]]], dtype: npt.DTypeLike) -> None:
-        """Begin to compile kernel files with their constants on threads, if that was never done."""
+        """Start compiling kernel files with their constants on threads, unless compiled already."""
         for file, constants in files:
             defines = dict(constants) | self.limits.constants
             self._modules.begin(Source(file, np.dtype(dtype), tuple(sorted(defines.items()))))
 
     def free_memory(self) -> int:
-        """Bytes that can still be taken, those that the pool keeps at hand included."""
+        """Return the bytes that can be allocated, including the free blocks of the pool."""
         free, _ = self.xp.cuda.runtime.memGetInfo()
         return int(free + self.xp.get_default_memory_pool().free_bytes())
 
     def give_back(self) -> None:
-        """Leave to others what arrays that are gone have had, and the pool keeps at hand."""
+        """Release the free blocks of the pool to other users of the device."""
         self.xp.get_default_memory_pool().free_all_blocks()
 
     def pointer(self, array: Array | None) -> int:
-        """Address of an array's first element; 0 for none."""
+        """Return the address of an array's first element; 0 for None."""
         return 0 if array is None else int(_cupy(array).data.ptr)
 
     def pointers(self, arrays: Sequence[Array]) -> list[int]:
-        """Addresses of the first elements of arrays."""
+        """Return the addresses of the first elements of arrays."""
         return list(map(_ADDRESS, arrays))
 
     def upload(self, array: np.ndarray) -> Array:
@@ -97,15 +97,15 @@ class Device:
         return self.uploads([array])[0]
 
     def uploads(self, arrays: Sequence[np.ndarray], piece: Slab | None = None) -> list[Array]:
-        """Copy host arrays to the device, all at once; into a piece of memory, if it has room."""
+        """Copy host arrays to the device, all at once; to a piece of memory if they fit."""
         return self.later(arrays, piece)()
 
     def later(
         self, arrays: Sequence[np.ndarray], piece: Slab | None = None
     ) -> Callable[[], list[Array]]:
-        """Take memory for host arrays, and return what copies them there.
+        """Allocate memory for host arrays, and return a function that copies them there.
 
-        Large ones are copied beside what is enqueued meanwhile.
+        Copies of large arrays run concurrently with work enqueued in between.
         """
         arrays = [np.ascontiguousarray(array) for array in arrays]
         kinds = kinds_of(arrays)
@@ -118,37 +118,37 @@ class Device:
                 return on_device
             for array, copy in zip(arrays, on_device, strict=True):
                 if array.size:
-                    _cupy(copy).set(array)  # `asarray` would copy it on the host first
+                    _cupy(copy).set(array)  # `asarray` would copy on the host first
             return on_device
 
         return send
 
     def empties(self, kinds: Sequence[Kind]) -> list[Array]:
-        """Take memory for some arrays, in one piece."""
+        """Allocate memory for several arrays, in one piece."""
         if len(kinds) == 1:
             return [self.xp.empty(*kinds[0])]
         return arrays_in(self.xp.empty(bytes_of(kinds), np.uint8), kinds)
 
     def _now(self) -> Untyped:
-        """An event behind all work so far on the current stream."""
+        """Return an event after all work so far on the current stream."""
         event = self.fence()
         event.record()
         return event
 
     def stays(self, array: Array) -> Array:
-        """Say that an array stays where it is, with what is in it: nothing to do here."""
+        """Declare that an array keeps its address and its contents; a no-op here."""
         return array
 
     def call(self, function: Callable[..., object], addresses: Sequence[int]) -> None:
-        """Call what enqueues work of a library, on the current stream, at some addresses."""
+        """Call a function that enqueues work of a library on the current stream, with addresses."""
         function(*addresses)
 
     def memory_of(self, array: Array) -> DeviceMemory:
-        """Memory of an array, for `view`."""
+        """Return the memory of an array, for `view`."""
         return _cupy(array).data
 
     def ahead(self, work: Callable[[], Result]) -> BackgroundTask[Result]:
-        """Begin work on a thread, on the current stream; what it enqueues is done at its end."""
+        """Start work on a thread, on the current stream; the task includes the work it enqueues."""
         stream = self.xp.cuda.get_current_stream()
 
         def on_device() -> Result:
@@ -160,35 +160,35 @@ class Device:
         return BackgroundTask(on_device, now=stream.ptr == _PER_THREAD)
 
     def holds(self, array: object) -> bool:
-        """Whether an array is one of those that this device computes with."""
+        """Return whether an array is of the type that this device computes with."""
         return type(array) is self.xp.ndarray
 
     def staged(self, array: Array) -> PinnedMirror:
-        """Take memory on the host that an array is copied to and from."""
+        """Allocate pinned host memory that mirrors an array."""
         return _Pinned(_cupy(array).data, array, self.xp.cuda.alloc_pinned_memory(array.nbytes))
 
     def fence(self) -> Event:
-        """Return what waits for a part of the work on a stream."""
+        """Return an event for part of the work on a stream."""
         return self.xp.cuda.Event(disable_timing=True)
 
     def pinned(self, size: int, dtype: np.dtype) -> np.ndarray:
-        """Take memory of the host that copies of a `lane` go to and come from.
+        """Allocate pinned host memory for the copies of a `lane`.
 
         Raises
         ------
         MemoryError
-            If the system has no more pages that stay where they are.
+            If the system cannot pin more pages.
         """
         from cupy.cuda import PinnedMemory, PinnedMemoryPointer, runtime
 
-        try:  # a pool would round to powers of two
+        try:  # a pool would round up to powers of two
             memory = PinnedMemory(max(size * dtype.itemsize, 1))
         except runtime.CUDARuntimeError as error:
             raise MemoryError(f"{size * dtype.itemsize} bytes for copies: {error}") from error
         return np.ndarray(size, dtype, PinnedMemoryPointer(memory, 0))
 
     def lane(self) -> CopyStream:
-        """Return what copies beside the work on the current stream."""
+        """Return a stream for copies concurrent with the current stream."""
         return _Copies(self.xp)
 
     def wait(self) -> None:
@@ -204,7 +204,7 @@ class Device:
         return self.xp.asnumpy(array)
 
     def copy(self, source: Array | np.ndarray, target: Array) -> None:
-        """Copy an array of the host or the device to one of the device."""
+        """Copy an array of the host or the device to a device array."""
         if isinstance(source, np.ndarray):
             _cupy(target).set(np.ascontiguousarray(source))
         elif _same_bytes(source, target):
@@ -217,10 +217,10 @@ class Device:
         _cupy(array).data.memset_async(byte, array.nbytes)
 
     def record(self, run: Callable[[], None]) -> Callable[[], bool]:
-        """Record what a function launches; return a function that launches all of it at once.
+        """Record the launches of a function; return a function that launches all of them at once.
 
-        The function must not take memory nor wait for the device. That which is returned launches
-        nothing and returns False while the caller captures a graph of his own.
+        The recorded function must not allocate memory or wait for the device. The returned function
+        launches nothing and returns False while the caller captures a graph.
         """
         stream = self.xp.cuda.Stream(non_blocking=True)
         with stream:
@@ -240,15 +240,15 @@ class Device:
         return replay
 
     def take(self, size: int) -> DeviceMemory:
-        """Take memory of so many bytes, for the next three."""
+        """Allocate ``size`` bytes, for `address`, `zero` and `view`."""
         return self.xp.cuda.alloc(size)
 
     def address(self, memory: DeviceMemory) -> int:
-        """Address of memory that was taken."""
+        """Return the address of allocated memory."""
         return int(memory.ptr)
 
     def zero(self, memory: DeviceMemory, first: int, size: int) -> None:
-        """Clear bytes of memory that was taken."""
+        """Clear bytes of allocated memory."""
         (memory + first).memset_async(0, size)
 
     def view(
@@ -259,7 +259,7 @@ class Device:
         dtype: np.dtype,
         strides: Sequence[int],
     ) -> Array:
-        """Return an array that begins at byte ``first`` of memory that was taken."""
+        """Return an array that starts at byte ``first`` of allocated memory."""
         return self.xp.ndarray(shape, dtype.char, memory + first if first else memory, strides)
 
     def views(
@@ -270,24 +270,24 @@ class Device:
         dtype: np.dtype,
         order: str,
     ) -> list[Array]:
-        """Return contiguous arrays that begin at some bytes of memory: a microsecond each."""
+        """Return contiguous arrays that start at given bytes of memory: a microsecond each."""
         places = map(memory.__add__, firsts)
-        # CuPy takes a quarter longer for strides that it is told, and for a dtype that is no letter
+        # CuPy takes a quarter longer with explicit strides, and with a dtype that is not a letter
         about = repeat(dtype.char), places, repeat(None), repeat(order)
         return list(map(self.xp.ndarray, shapes, *about))
 
     def stream(self) -> int:
-        """The current stream, as kernels that are ready want it, on a thread that has a context."""
+        """Return the handle of the current stream; the thread gets a context if it has none."""
         if not self.xp.cuda.driver.ctxGetCurrent():
             self.xp.cuda.runtime.setDevice(self.index)
         return int(self.xp.cuda.get_current_stream(self.index).ptr)
 
     def capturing(self) -> bool:
-        """Whether what is launched now becomes a part of a graph that somebody else captures."""
+        """Return whether the caller captures launches on the current stream into a graph."""
         return bool(self.xp.cuda.get_current_stream().is_capturing())
 
     def milliseconds(self, run: Callable[[], object]) -> float:
-        """Time that the device takes for what a function launches."""
+        """Return the device time of the launches of a function."""
         start, stop = self.xp.cuda.Event(), self.xp.cuda.Event()
         start.record()
         run()
@@ -297,18 +297,18 @@ class Device:
 
 
 def _cupy(array: Array) -> Any:
-    """The same array, for what only those of CuPy have; type checkers do not know CuPy."""
+    """Return the same array as `Any`, for members of CuPy arrays alone; type checkers lack CuPy."""
     return array
 
 
 def _same_bytes(source: Array, target: Array) -> bool:
-    """Whether an array is copied to another of its size as it lies in memory."""
+    """Return whether copying an array to another one is a copy of contiguous bytes."""
     plain = _cupy(source).flags.c_contiguous and _cupy(target).flags.c_contiguous
     return plain and source.dtype == target.dtype and source.size == target.size > 0
 
 
 class _Pinned:
-    """See `PinnedMirror`: pages that stay where they are, so that a graph can copy to them."""
+    """`PinnedMirror` in pinned memory, so that a graph can copy to it."""
 
     def __init__(self, device_memory: Untyped, array: Array, memory: Untyped) -> None:
         self.host = np.ndarray(array.shape, array.dtype, memory)
@@ -323,14 +323,14 @@ class _Pinned:
         self._up = device_memory.ptr, memory.ptr, array.nbytes, _TO_DEVICE
 
     def fetch(self) -> None:
-        self._copy(*self._down, self._stream().ptr)  # CuPy's own refuse while a graph is captured
+        self._copy(*self._down, self._stream().ptr)  # CuPy's own copies raise during a capture
 
     def send(self) -> None:
         self._copy(*self._up, self._stream().ptr)
 
 
 class _Copies:
-    """See `CopyStream`: a stream of its own."""
+    """`CopyStream` as a separate stream."""
 
     def __init__(self, cupy: Untyped) -> None:
         self._cuda, self._stream = cupy.cuda, cupy.cuda.Stream(non_blocking=True)
@@ -362,13 +362,13 @@ _devices: dict[int, Device] = {}
 
 
 def at_work() -> bool:
-    """Whether this process has used a device, so that another look at it costs nothing."""
+    """Return whether this process has used a device, so that querying it costs nothing."""
     return bool(_devices)
 
 
 @cache
 def _runtime() -> Untyped:
-    """CuPy's, imported once: the statement takes as long as what else `device_of` does."""
+    """Return CuPy's runtime, imported once: an import statement doubles the time of `device_of`."""
     from cupy.cuda import runtime
 
     return runtime
@@ -379,7 +379,7 @@ def device_of(array: Array | None = None) -> Device:
     try:
         index = _runtime().getDevice() if array is None else _cupy(array).data.device_id
     except Exception:
-        require()  # which says what is missing
+        require()  # names the missing package or device
         raise
     device = _devices.get(index)
     return _devices.setdefault(index, Device(index)) if device is None else device  # one for all

@@ -1,4 +1,4 @@
-"""Kernels that are ready to be launched, again and again."""
+"""Kernels with their arguments, launched repeatedly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .device import Device
 
 
 class Launch(NamedTuple):
-    """A kernel with all that it is called with."""
+    """A kernel with its launch parameters and arguments."""
 
     kernel: Kernel
     blocks: int | tuple[int, int, int]
@@ -26,28 +26,28 @@ class Launch(NamedTuple):
 
 
 class CapturedLaunches:
-    """Launches that become a graph, with what makes ready for them.
+    """Launches that become a graph, preceded by the initialization that they require.
 
-    The first call enqueues them, the second records them as a graph, and later ones replay it.
-    While the caller captures the current stream into a graph of his own, no graph can be launched
-    into it, nor should one be recorded: then every call enqueues them, and does not count.
+    The first call enqueues the launches, the second one records them as a graph, and later ones
+    replay it. While the caller captures the current stream into a graph, a graph can be neither
+    launched nor recorded: then a call enqueues the launches and is not counted.
 
     Parameters
     ----------
     device : Device
     begin : callable
-        Enqueues what makes ready: counters become zero, and messages unset.
+        Enqueues the initialization: counters are set to zero, messages to unset.
     launches : sequence of callables
-        Each enqueues something, as a `Launch` does, and takes no memory for it.
+        Each enqueues work, as a `Launch` does, and allocates no memory for it.
     graph : bool
-        False: what they are given changes, and there is never a graph.
+        False: arguments change between calls, so no graph is recorded.
 
     Attributes
     ----------
     runs : int
-        Calls so far that were not captured.
+        Number of calls so far that were not captured.
     captured : bool
-        Whether a call was.
+        Whether a call was captured.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class CapturedLaunches:
         self._replay: Callable[[], bool] | None = None
 
     def __call__(self) -> None:
-        """Enqueue them all; nothing waits for the device."""
+        """Enqueue all launches; nothing waits for the device."""
         if self.replay():
             return
         if self._device.capturing():
@@ -78,18 +78,18 @@ class CapturedLaunches:
         self.enqueue()
 
     def replay(self) -> bool:
-        """Replay the graph; False, and nothing launched, if there is none or somebody captures."""
+        """Replay the graph; return False without a launch if none exists or a capture is active."""
         if self._replay is None or not self._replay():
             return False
         self.runs += 1
         return True
 
     def append(self, launch: Callable[[], object]) -> None:
-        """Take one more launch, before the second call."""
+        """Add a launch, before the second call."""
         self._launches.append(launch)
 
     def enqueue(self) -> None:
-        """Enqueue them all one by one, as for a graph that has them as a part."""
+        """Enqueue all launches one by one, as for capture into a larger graph."""
         self._begin()
         for launch in self._launches:
             launch()

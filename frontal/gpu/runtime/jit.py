@@ -1,7 +1,7 @@
 """Kernel sources: one string from the files of ``kernels/``, compiled by NVRTC at first use.
 
-Compiled kernels are kept by the digest of one string (`cubins`): so headers are put into that, each
-once, with ``#line`` marks for error messages.
+Compiled kernels are cached by the digest of this string (`cubins`), so headers are inserted into
+it, each once, with ``#line`` marks for error messages.
 Entry points are ``extern "C"``; the scalar and the few tile constants are ``-D`` options.
 """
 
@@ -39,13 +39,13 @@ def folder() -> Traversable:
 
 
 def files_of_entries() -> list[str]:
-    """Return the names of all kernel files that have entry points."""
+    """Return the names of all kernel files with entry points."""
     names = (path.name for room in KERNEL_FOLDERS for path in folder().joinpath(room).iterdir())
     return sorted(name for name in names if name.endswith(".cu"))
 
 
 def text(name: str) -> str:
-    """Text of a kernel file: headers have their folder in their name, entry points need not.
+    """Return the text of a kernel file; a header's name includes its folder, another name need not.
 
     An absolute path is a file outside the package.
     """
@@ -59,7 +59,7 @@ def text(name: str) -> str:
 
 
 def entries(name: str) -> list[str]:
-    """Return the names of a kernel file's entry points, in its order."""
+    """Return the names of the entry points of a kernel file, in order."""
     return [a or b for a, b in _ENTRY.findall(text(name))]
 
 
@@ -70,12 +70,12 @@ def source(name: str) -> str:
     Parameters
     ----------
     name : str
-        As `files_of_entries` returns it, or an absolute path of a file outside the package.
+        A name from `files_of_entries`, or the absolute path of a file outside the package.
     """
     lines: list[str] = []
     _append(name, lines, set())
     plain = "\n".join(lines) + "\n"
-    return plain.encode("ascii", "replace").decode()  # CuPy writes it in whatever the locale has
+    return plain.encode("ascii", "replace").decode()  # CuPy writes it in the locale's encoding
 
 
 def _append(name: str, lines: list[str], included: set[str]) -> None:
@@ -92,18 +92,18 @@ def _append(name: str, lines: list[str], included: set[str]) -> None:
 
 
 def options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -> tuple[str, ...]:
-    """Return any compiler's options for one instance of a kernel file."""
+    """Return the options of any compiler for one instance of a kernel file."""
     defines = [f"-D{key}={value}" for key, value in sorted((constants or {}).items())]
     return ("-std=c++17", f"-DSCALAR={SCALARS[np.dtype(dtype)]}", *defines)
 
 
 def nvrtc_options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -> tuple[str, ...]:
-    """Return NVRTC's options for one instance of a kernel file."""
-    # before 13.2 it takes generic lambdas for host functions, unless all are the device's
+    """Return the options of NVRTC for one instance of a kernel file."""
+    # before 13.2, NVRTC treats generic lambdas as host functions without this option
     return (*options(dtype, constants), "-default-device")
 
 
-# they scale what they read, or read A and b as they were given, so that subnormal numbers count
+# they scale their input, or read the unscaled A and b, so subnormal numbers matter
 _WITH_SUBNORMALS = frozenset(
     {"qr.cu", "jacobi.cu", "bdsqr.cu"}
     | {"equilibrate.cu", "system.cu", "condition.cu", "batch_statistics.cu", "front_trees.cu"}
@@ -113,17 +113,17 @@ _WITH_SUBNORMALS = frozenset(
 def device_options(
     name: str, dtype: np.dtype, constants: Mapping[str, int] | None = None
 ) -> tuple[str, ...]:
-    """Return NVRTC's options for one instance of a kernel file that is to run.
+    """Return the options of NVRTC for one instance of a kernel file that will run.
 
-    Most float32 kernels flush subnormal numbers to zero, float64 ones do not: divisions that keep
-    them make Cholesky of order 256 take 1.4 times as long.
+    Most float32 kernels flush subnormal numbers to zero, float64 kernels do not: divisions that
+    preserve them make Cholesky of order 256 take 1.4 times as long.
     """
     flush = str(os.path.basename(name) not in _WITH_SUBNORMALS).lower()
     return (*nvrtc_options(dtype, constants), f"-ftz={flush}")
 
 
 def machine_code(name: str, dtype: np.dtype, constants: Mapping[str, int]) -> bytes:
-    """Compile a kernel file for the current device; other threads may compile meanwhile."""
+    """Compile a kernel file for the current device; other threads may compile at the same time."""
     from cupy.cuda import compiler
 
     chosen = device_options(name, dtype, constants)

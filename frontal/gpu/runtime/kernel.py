@@ -1,4 +1,4 @@
-"""A function of a module on CUDA, as CuPy has it: launches, and what makes them ready for later."""
+"""Launches of a function of a CUDA module through CuPy, immediate or prepared."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from .array import Value
 
 _STATIC_SHARED, _DYNAMIC_SHARED = 1, 8  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, _MAX_DYNAMIC_
-# Dynamic shared memory that a kernel gets unasked, whatever it declares: 48 KB in all.
+# Bytes of dynamic shared memory that need no opt-in: with static memory, 48 KB in all.
 _DEFAULT_SHARED = 8 << 10
 
 
 class CudaKernel:
-    """A function of a module; its limit of dynamic shared memory is raised when first needed."""
+    """A function of a module; its limit of dynamic shared memory is raised at the first need."""
 
     def __init__(self, function: Any, shared_limit: int) -> None:
         self.function = function

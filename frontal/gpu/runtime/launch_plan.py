@@ -1,9 +1,9 @@
-"""Calls that come again on other arrays: their launches, without all that led to them.
+"""Replay of the launches of a call on other arrays, without the host code that led to them.
 
-A function that takes memory and launches kernels by its device is called once with a
-`LaunchRecorder` in the place of that. What it launched depends on sizes alone, but for addresses:
-those of its inputs, of the memory it took, and of lists that stay on the device. `LaunchPlan`
-takes memory anew, puts the new addresses in the places of the old ones and launches the same.
+A function that allocates memory and launches kernels through its device is called once with a
+`LaunchRecorder` instead of the device. Its launches depend only on sizes, except for addresses: of
+its inputs, of the memory it allocated, and of persistent lists on the device. `LaunchPlan`
+allocates memory, replaces the old addresses by the new ones and repeats the launches.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ import numpy.typing as npt
 from .array import Array, Kernel, Value
 from .device import Device
 
-_ALIGNMENT = 512  # of the parts of memory that is taken at once, as CuPy's pool has it
+_ALIGNMENT = 512  # bytes, of blocks in one allocation; that of CuPy's pool
 
 
 class _MemoryRange(NamedTuple):
-    """Memory that a call works on: that of an input, or what it took."""
+    """Memory that a call uses: an input, or an allocation."""
 
     begin: int
     end: int
     zero: bool = False
-    array: Array | None = None  # keeps it
+    array: Array | None = None  # keeps the memory alive
 
 
 class _ReadyLaunch(Protocol):
-    """What enqueues work: see `Kernel.ready`."""
+    """A launch that can be prepared: see `Kernel.ready`."""
 
     def ready(
         self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0
@@ -49,7 +49,7 @@ class _RecordedLaunch(NamedTuple):
 
 
 class _Relocation(NamedTuple):
-    """An address among the arguments: where it stands, and where it is."""
+    """An address among the arguments: its position, and its block and offset."""
 
     launch: int
     argument: int
@@ -69,10 +69,10 @@ class Result(NamedTuple):
 
 
 class LaunchRecorder:
-    """A device that notes the memory taken and the kernels launched by it.
+    """A device that records allocations and kernel launches.
 
-    It is equal to the device itself, so that lists of work that were uploaded for one are found by
-    the other. What it cannot note it does all the same, and makes no record.
+    It is equal to the device itself, so that caches of uploaded work lists hit for both. Calls that
+    it cannot record are executed, and make the recording incomplete.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class LaunchRecorder:
         self._launches: list[_RecordedLaunch] = []
         self._holes: list[_Relocation] = []
         self._keep: list[Value] = []
-        self._staying: list[tuple[int, int]] = []  # where structs may point, beside blocks
+        self._staying: list[tuple[int, int]] = []  # where structs may point besides blocks
         self._inputs = len(inputs)
         self._complete = disjoint(device.pointers(inputs), inputs) and all(x.size for x in inputs)
 
@@ -108,38 +108,38 @@ class LaunchRecorder:
         return getattr(self._device, name)
 
     def give_up(self) -> None:
-        """Make no record: something happens that is not noted."""
+        """Mark the recording as incomplete."""
         self._complete = False
 
     def pointer(self, array: Array | None) -> int:
-        """Address of an array's first element; 0 for none."""
+        """Return the address of an array's first element; 0 for None."""
         return self._device.pointer(array)
 
     def upload(self, array: np.ndarray) -> Array:
-        """Copy a host array to the device, where it stays."""
-        if array.dtype == np.uint64:  # addresses, which are others the next time
+        """Copy a host array to the device, where it persists."""
+        if array.dtype == np.uint64:  # addresses, which differ in the next call
             self.give_up()
         return self._device.upload(array)
 
     def stays(self, array: Array) -> Array:
-        """Note an array that is kept, and that structs may point into."""
+        """Record a persistent array, which structs may point into."""
         begin = self._device.pointer(array)
         self._staying.append((begin, begin + array.nbytes))
         self._keep.append(array)
         return array
 
     def kernel(self, file: str, entry: str, dtype: npt.DTypeLike, **constants: int) -> Kernel:
-        """Return an entry of a kernel file, whose launches are noted."""
+        """Return an entry of a kernel file whose launches are recorded."""
         return _RecordedKernel(self, self._device.kernel(file, entry, dtype, **constants))
 
     def call(self, function: Callable[..., object], addresses: Sequence[int]) -> None:
-        """Call what enqueues work of a library at some addresses, and note that."""
+        """Call a function that enqueues work of a library with addresses, and record it."""
         function(*addresses)
         kernel = _RecordedLibrary(function, len(addresses))
         self.launched(kernel, (), (), [np.uint64(x) for x in addresses], 0)
 
     def took(self, array: Array, zero: bool) -> Array:
-        """Note memory that was taken."""
+        """Record allocated memory."""
         begin = self._device.pointer(array)
         if array.size:
             self._blocks.append(_MemoryRange(begin, begin + array.nbytes, zero, array))
@@ -153,7 +153,7 @@ class LaunchRecorder:
         arguments: Sequence[Value],
         shared: int,
     ) -> None:
-        """Note a launch, and which of its arguments are addresses of what."""
+        """Record a launch, and the addresses among its arguments."""
         values = tuple(self._noted(i, x) for i, x in enumerate(arguments))
         self._launches.append(_RecordedLaunch(kernel, tuple(grid), tuple(block), values, shared))
 
@@ -165,11 +165,11 @@ class LaunchRecorder:
             return value.tobytes()
         address = self._device.pointer(_array(argument))
         if not self._address(i, 0, address, False):
-            self._keep.append(argument)  # a list of work, say
+            self._keep.append(argument)  # such as a work list
         return np.uint64(address).tobytes()
 
     def _address(self, argument: int, byte: int, address: int, must: bool) -> bool:
-        """Note an address, if it is one of known memory; whether it is."""
+        """Record an address in known memory; return whether it is one."""
         if not address:
             return True
         for k, block in enumerate(self._blocks):
@@ -182,7 +182,7 @@ class LaunchRecorder:
         return False
 
     def recorded(self, results: Sequence[Array]) -> LaunchPlan | None:
-        """Return what makes the same results of other inputs; None where not all was noted."""
+        """Return a plan that computes the results from other inputs; None if incomplete."""
         outputs = []
         for array in results:
             address = self._device.pointer(array)
@@ -197,12 +197,12 @@ class LaunchRecorder:
         return plan
 
     def forget(self) -> None:
-        """Keep no memory any more: lists of work that are kept know the recorder."""
+        """Release the memory: cached work lists refer to the recorder."""
         self._blocks, self._launches, self._holes, self._keep = [], [], [], []
 
 
 class LaunchPlan:
-    """Launches of a call, to be made again: see the module."""
+    """Launches of a call, to be repeated: see the module docstring."""
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class LaunchPlan:
         ]
 
     def _take(self, blocks: Sequence[_MemoryRange], results: Sequence[int]) -> None:
-        """Which memory is taken at once: each result by itself, all else together."""
+        """Choose the allocations: one for each result, one for all other blocks."""
         result_blocks = sorted(set(results))
         self._sizes = [blocks[k].end - blocks[k].begin for k in result_blocks]
         self._places = {k: (i, 0) for i, k in enumerate(result_blocks)}
@@ -253,12 +253,12 @@ class LaunchPlan:
             self._cleared.append((len(result_blocks), 0, zeros))
 
     def __call__(self, inputs: Sequence[int]) -> tuple[Array, ...]:
-        """Enqueue it all on the current stream; the results, in memory of their own.
+        """Enqueue all launches on the current stream; return the results, in new memory.
 
         Parameters
         ----------
         inputs : sequence of int
-            Their addresses.
+            Addresses of the inputs.
         """
         device = self._device
         memories = [device.take(size) for size in self._sizes]
@@ -266,7 +266,7 @@ class LaunchPlan:
         for memory, first, size in self._cleared:
             device.zero(memories[memory], first, size)
         stream, words = device.stream(), self._words
-        with self._lock:  # other threads would put their addresses there
+        with self._lock:  # the argument memory is shared by all threads
             for place, block, offset in self._holes:
                 words[place] = addresses[block] + offset
             for launch in self._launches:
@@ -276,7 +276,7 @@ class LaunchPlan:
 
 
 class _RecordingMemory:
-    """An array module that notes the memory taken by ``empty`` and ``zeros``."""
+    """An array module that records allocations by ``empty`` and ``zeros``."""
 
     def __init__(self, recorder: LaunchRecorder, device: Device) -> None:
         self._recorder, self._xp = recorder, device.xp
@@ -294,7 +294,7 @@ class _RecordingMemory:
 
 
 class _RecordedKernel:
-    """A kernel whose launches are noted."""
+    """A kernel whose launches are recorded."""
 
     def __init__(self, recorder: LaunchRecorder, kernel: Kernel) -> None:
         self._recorder, self._kernel = recorder, kernel
@@ -313,7 +313,7 @@ class _RecordedKernel:
 
 
 class _RecordedLibrary:
-    """What enqueues work of a library, as a kernel whose arguments are addresses."""
+    """A library call that enqueues work, as a kernel whose arguments are addresses."""
 
     def __init__(self, function: Callable[..., object], count: int) -> None:
         self._function, self._count = function, count
@@ -321,7 +321,7 @@ class _RecordedLibrary:
     def ready(
         self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0
     ) -> Callable[[int], object]:
-        """See `Kernel`; the stream is the current one, where libraries work anyway."""
+        """See `Kernel`; the stream is ignored, since libraries use the current one."""
         places = (ctypes.c_uint64 * self._count).from_address(table)
         addresses = [ctypes.c_uint64.from_address(place) for place in places]
         function = self._function
@@ -329,25 +329,25 @@ class _RecordedLibrary:
 
 
 def disjoint(places: Sequence[int], arrays: Sequence[Array]) -> bool:
-    """Whether of arrays at these places none begins before another ends."""
+    """Return whether arrays at these addresses are disjoint."""
     ends = sorted(map(_extent, places, arrays))
     return all(x[1] <= y[0] for x, y in pairwise(ends))
 
 
 def _array(argument: Value) -> Array:
-    """An argument that is neither a number nor a struct."""
+    """Return an argument that is neither a number nor a struct."""
     return argument  # type: ignore[return-value]
 
 
 def _extent(address: int, array: Array) -> tuple[int, int]:
-    """First byte of an array, and the byte past its last."""
+    """Return the first byte of an array, and the byte past its last."""
     steps = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
     low, high = sum(min(s, 0) for s in steps), sum(max(s, 0) for s in steps)
     return address + low, address + high + array.itemsize
 
 
 def _addresses(dtype: np.dtype, start: int = 0) -> list[int]:
-    """Where the addresses of a struct or number begin: they alone are unsigned, of 8 bytes."""
+    """Return the offsets of addresses in a struct or number: all its unsigned 8-byte fields."""
     if dtype.fields is None:
         return [start] if dtype == np.uint64 else []
     fields = ((x[0], start + x[1]) for x in dtype.fields.values())
@@ -355,7 +355,7 @@ def _addresses(dtype: np.dtype, start: int = 0) -> list[int]:
 
 
 def _pack(launches: Sequence[tuple[bytes, ...]]) -> tuple[list[list[int]], np.ndarray, list]:
-    """Arguments one after the other: where each begins, the memory, their addresses by launch."""
+    """Pack arguments: return their offsets, the memory, and their addresses by launch."""
     starts: list[list[int]] = []
     end = 0
     for arguments in launches:

@@ -1,4 +1,4 @@
-"""What a device offers to one kernel."""
+"""Hardware limits of a device for one kernel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """What a device offers to one kernel."""
+    """Hardware limits of a device for one kernel."""
 
     multiprocessors: int
     shared_block: int  # bytes of shared memory that a block can opt in to
@@ -19,7 +19,7 @@ class Limits:
 
     @property
     def constants(self) -> dict[str, int]:
-        """Constants of all kernels: before sm_80 there are no copies to shared memory alone."""
+        """Constants of all kernels; before sm_80 copies to shared memory are not asynchronous."""
         return {"PLAIN": 1} if self.capability < (8, 0) else {}
 
     @classmethod
@@ -39,5 +39,5 @@ H200 = Limits(132, 232448, 233472, (9, 0))
 
 
 def power_of_two(n: int) -> int:
-    """The least power of two that is not less than n."""
+    """Return the least power of two that is at least n."""
     return 1 << max(n - 1, 0).bit_length()

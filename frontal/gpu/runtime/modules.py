@@ -1,6 +1,6 @@
-"""The kernel files of a device as modules, each compiled when it is first needed, or begun before.
+"""Modules of a device: kernel files, compiled at first use or started earlier on threads.
 
-Compilation waits for nothing: NVRTC lets other threads go on, and work at other files.
+Compilation blocks nothing: NVRTC lets other threads continue and compile other files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_COMPILE_THREADS = 8
 
 
 class Module(Protocol):
-    """CuPy's, as far as it is asked."""
+    """The members of CuPy's module that are used."""
 
     def get_function(self, name: str) -> object: ...
 
@@ -46,14 +46,14 @@ def _cubin_file(architecture: str) -> Cubins:
 
 
 class Compilers:
-    """Threads that compile, at most so many, and the files that wait for one."""
+    """At most ``threads`` threads that compile, and a queue of kernel files."""
 
     def __init__(self, threads: int) -> None:
         self._threads, self._waiting = threads, deque[Job[bytes]]()
         self._group = ThreadGroup(stop=self._waiting.clear)
 
     def begin(self, work: Callable[[], bytes]) -> Job[bytes]:
-        """Have the next free thread compile; if there is none, whoever runs the job first."""
+        """Queue a compilation for the next free thread; another thread may run the job first."""
         job = Job(work)
         self._waiting.append(job)
         if len(self._group.active) < self._threads:
@@ -64,12 +64,12 @@ class Compilers:
         while self._waiting:
             try:
                 job = self._waiting.popleft()
-            except IndexError:  # another thread was faster
+            except IndexError:  # another thread took the job
                 return
             job.run()
 
     def end(self) -> None:
-        """Wait until no thread compiles: a process must not end while NVRTC is at work."""
+        """Wait until no thread compiles: the process must not exit while NVRTC runs."""
         self._group.end()
 
 
@@ -83,7 +83,7 @@ def _at_exit() -> None:
         _compilers().end()
 
 
-if hasattr(os, "register_at_fork"):  # no other thread comes along
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
     os.register_at_fork(after_in_child=_compilers.cache_clear)
 atexit.register(_at_exit)
 
@@ -97,15 +97,15 @@ class Modules:
         self._loaded: dict[Source, Module] = {}
 
     def begin(self, source: Source) -> None:
-        """Compile on a thread what neither is on disk nor under way."""
+        """Compile a file on a thread, unless it is on disk or being compiled."""
         if source not in self._begun and source not in self._loaded:
             self._begun[source] = _compilers().begin(partial(self._code, source))
 
     def loaded(self, source: Source) -> Module:
-        """Return the module, on the current device."""
+        """Return the module, loaded on the current device."""
         if source not in self._loaded:
             begun = self._begun.pop(source, None) or Job(partial(self._code, source))
-            begun.run()  # unless a thread does
+            begun.run()  # unless a thread has taken it
             code = begun.result()
             self._loaded[source] = self._load(source, code)
         return self._loaded[source]
@@ -116,7 +116,7 @@ class Modules:
         module = function.Module()
         try:
             module.load(code)
-        except driver.CUDADriverError as error:  # of another driver
+        except driver.CUDADriverError as error:  # compiled for another driver
             log.info("compiling %s anew, which cannot be loaded: %s", source.file, error)
             module = function.Module()
             module.load(self._code(source, recompile=True))

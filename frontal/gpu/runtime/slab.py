@@ -1,4 +1,4 @@
-"""Arrays in one piece of memory: the system rounds each piece that is taken up to 2 MiB."""
+"""Several arrays in one allocation: the system rounds each allocation up to 2 MiB."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy as np
 from .array import Array
 
 Kind = tuple[tuple[int, ...], np.dtype]  # shape and scalar type of an array
-ALIGNMENT = 512  # bytes, a multiple of which begins each of some arrays
+ALIGNMENT = 512  # bytes, of the arrays in an allocation
 
 
 def kinds_of(arrays: Sequence[np.ndarray]) -> list[Kind]:
-    """What such arrays are."""
+    """Return shapes and scalar types of arrays."""
     return [(array.shape, array.dtype) for array in arrays]
 
 
 def bytes_of(kinds: Sequence[Kind]) -> int:
-    """Bytes of memory for such arrays."""
+    """Return bytes of memory for arrays of these kinds."""
     return sum(_padded(kind) for kind in kinds)
 
 
 def arrays_in(memory: Array, kinds: Sequence[Kind]) -> list[Array]:
-    """Such arrays one after the other in memory, an array of bytes."""
+    """Return consecutive arrays of these kinds in memory, an array of bytes."""
     arrays, first = [], 0
     for shape, dtype in kinds:
         size = math.prod(shape) * dtype.itemsize
@@ -35,7 +35,7 @@ def arrays_in(memory: Array, kinds: Sequence[Kind]) -> list[Array]:
 
 
 class Slab:
-    """Memory in which arrays get their places when they come, from whatever thread.
+    """Memory from which any thread allocates arrays.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Slab:
         self._free, self._lock = memory, Lock()
 
     def arrays(self, kinds: Sequence[Kind]) -> list[Array] | None:
-        """Such arrays; None if there is no room for all of them."""
+        """Return new arrays of these kinds; None if they do not fit."""
         size = bytes_of(kinds)
         with self._lock:
             if size > self._free.size:

@@ -1,7 +1,8 @@
-"""Copies between host and device by some threads, through memory that stays where it is.
+"""Copies between host and device by several threads, through pinned memory.
 
-The driver moves other memory with one thread: what no cache has at a third of the speed of these.
-Theirs is compiled code that calls the driver, so that none waits for Python's lock between pieces.
+The driver copies pageable memory with one thread, at a third of the speed of these threads if the
+memory is in no cache. The threads run compiled code that calls the driver, so that none waits for
+the GIL between pieces.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from ...machine import threads
 
 log = logging.getLogger("frontal")
 
-MIN_STAGED_BYTES = 2 << 20  # bytes: fewer are there before a thread has begun
-_PIECE, _SHARE, _LANES = 1 << 20, 4 << 20, 8  # bytes of a piece, and for a thread; most threads
+MIN_STAGED_BYTES = 2 << 20  # bytes: fewer are copied before a thread has started
+_PIECE, _SHARE, _LANES = 1 << 20, 4 << 20, 8  # bytes a piece, bytes a thread, most threads
 
 
 class Calls(NamedTuple):
-    """Addresses of functions: one of the C library, others of the driver."""
+    """Addresses of C functions: memmove, and copies and events of the driver."""
 
     move: int
     up: int
@@ -37,17 +38,17 @@ class Calls(NamedTuple):
 
 
 def address_of(function: Untyped) -> int:
-    """Address of a function of C."""
+    """Return the address of a C function."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def calls_of_driver() -> Calls:
-    """Those of CUDA's driver, which is in this process already.
+    """Return the functions of the CUDA driver, which this process has loaded.
 
     Raises
     ------
     OSError, AttributeError
-        If it has another name, or they have.
+        If the library or a function has another name.
     """
     library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     copies = library.cuMemcpyHtoDAsync_v2, library.cuMemcpyDtoHAsync_v2
@@ -56,7 +57,7 @@ def calls_of_driver() -> Calls:
 
 
 class _StagingStream:
-    """A stream with two pieces of memory, of which one is filled while the other one is copied."""
+    """A stream with two buffers: one is filled while the other is copied."""
 
     def __init__(self, cuda: Untyped) -> None:
         self._memory = cuda.PinnedMemory(2 * _PIECE)
@@ -74,7 +75,7 @@ class Staging:
     cuda : module
         `cupy.cuda`.
     calls : callable
-        What finds the functions of the driver, at the first copy.
+        Returns the functions of the driver, at the first copy.
     """
 
     def __init__(
@@ -91,23 +92,24 @@ class Staging:
         Parameters
         ----------
         after : cupy.cuda.Event
-            From then on there is room for them. What the current stream does next waits for them.
+            When it is reached, the targets may be written. Later work on the current stream waits
+            for the copies.
 
         Returns
         -------
         bool
-            False if nothing was done, since another thread is at it or there is no memory for it.
+            False if nothing was copied: another thread is copying, or memory is short.
         """
         places = [source.ctypes.data for source in sources]
         return self._carry(_pieces(places, targets, [x.nbytes for x in sources]), _send, after)
 
     def fetch(self, source: int, target: np.ndarray, after: Untyped) -> bool:
-        """Copy what is at an address to a contiguous array.
+        """Copy memory at an address to a contiguous array.
 
         Parameters
         ----------
         after : cupy.cuda.Event
-            From then on it is there.
+            When it is reached, the source may be read.
 
         Returns
         -------
@@ -132,7 +134,7 @@ class Staging:
             self._lock.release()
 
     def _ready(self, count: int) -> bool:
-        """Whether there are as many lanes."""
+        """Return whether ``count`` lanes exist; create missing ones."""
         try:
             self._calls = self._calls or self._find()
             while len(self._lanes) < count:
@@ -148,14 +150,14 @@ class Staging:
         counter = np.zeros(1, np.int64)
 
         def share(first: int, last: int) -> int:
-            """Who comes late finds less to do."""
+            """Copy pieces on one lane; a late thread copies fewer."""
             self._cuda.runtime.setDevice(self._index)
             lane = lanes[first // threads.MIN_PARALLEL_ENTRIES]
             return int(work(pieces, counter, _PIECE, *lane.handles, self._calls))
 
         try:
             errors = threads.parallel_for(share, len(lanes) * threads.MIN_PARALLEL_ENTRIES)
-        finally:  # who gets the memory next waits, whatever has happened
+        finally:  # later users of the memory wait, even after an error
             current = self._cuda.get_current_stream()
             for lane in lanes:
                 for copied in lane.copied:
@@ -165,7 +167,7 @@ class Staging:
 
 
 def _pieces(sources: Sequence[int], targets: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
-    """(pieces, 3) int64 array: from where, to where, how many bytes."""
+    """Return a (pieces, 3) int64 array: source, target, bytes."""
     copies = zip(sources, targets, sizes, strict=True)
     pieces = [(a + k, b + k, min(_PIECE, n - k)) for a, b, n in copies for k in range(0, n, _PIECE)]
     return np.array(pieces, np.int64).reshape(-1, 3)
@@ -173,7 +175,7 @@ def _pieces(sources: Sequence[int], targets: Sequence[int], sizes: Sequence[int]
 
 @jit
 def _send(pieces, counter, piece_bytes, memory, stream, first_event, second_event, calls):
-    """Copy pieces that nobody has taken; all are read on return, and on their way."""
+    """Copy unclaimed pieces; on return all their sources are read, and the copies enqueued."""
     error, turn = np.int32(0), fetch_add(counter, 0, 1)
     buffer, next_buffer, copied, next_copied = (
         memory,
@@ -194,7 +196,7 @@ def _send(pieces, counter, piece_bytes, memory, stream, first_event, second_even
 
 @jit
 def _fetch(pieces, counter, piece_bytes, memory, stream, first_event, second_event, calls):
-    """Copy pieces that nobody has taken; all are there on return."""
+    """Copy unclaimed pieces; on return all of them are in their targets."""
     error, turn, last = np.int32(0), fetch_add(counter, 0, 1), -1
     buffer, last_buffer, copied, last_copied = (
         memory,

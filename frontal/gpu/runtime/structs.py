@@ -1,9 +1,9 @@
-"""Structs and constants that kernels share with the host, described once for C++ and for NumPy.
+"""Structs and constants shared by kernels and host, defined once for C++ and for NumPy.
 
-A `StructHeader` is a file of ``kernels/`` that ``python -m tests.structs`` writes of its
-description: a reader of a kernel finds a definition by its name, as any other, and a test
-compares. Every kernel that includes it asserts, when it is compiled, that sizes and offsets are
-those that NumPy has.
+A `StructHeader` is a file of ``kernels/`` that ``python -m tests.structs`` writes from its
+definition here: readers of a kernel find each struct by name in a header, and a test compares the
+two. Every kernel that includes the header asserts at compile time that sizes and offsets are those
+of NumPy.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PREFACE = """// Made by `python -m tests.structs` of frontal/gpu/{source}; not 
 
 @dataclass(frozen=True)
 class Struct:
-    """A struct by the C types of its fields.
+    """A struct, by the C types of its fields.
 
     Attributes
     ----------
@@ -48,17 +48,17 @@ class Struct:
     about : str
         A comment; lines of at most 96 characters.
     fields : mapping of str to str
-        What a field is declared as (``"const T *"``, ``"int"``, the name of a struct of `parts`) by
-        its name, in their order. A type with ``T`` in it makes the struct a template over the
-        scalar; all scalars must give one layout.
+        Declared type of each field (``"const T *"``, ``"int"``, the name of a struct of `parts`) by
+        name, in order. A type with ``T`` in it makes the struct a template over the scalar; all
+        scalars must give one layout.
     comments : mapping of str to str
-        What is to be said of a field.
+        Comments by field.
     align : int, optional
-        Alignment, where it is larger than that of the fields.
+        Alignment in bytes, if larger than that of the fields.
     parts : tuple of Struct
         Structs that are fields.
     functions : tuple of str
-        Declarations of member functions, which are defined where they are needed.
+        Declarations of member functions, which kernel files define.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Struct:
     functions: tuple[str, ...] = ()
 
     def dtype_for(self, scalar: npt.DTypeLike = np.float64) -> np.dtype:
-        """The NumPy type of the struct in kernels for a scalar type."""
+        """Return the NumPy type of the struct in kernels for a scalar type."""
         real = np.dtype(scalar).char.lower()
         nested = {part.name: part.dtype_for(scalar) for part in self.parts}
         types: dict[str, npt.DTypeLike] = {**_NUMBERS, "real_t<T>": real, **nested}
@@ -79,16 +79,16 @@ class Struct:
 
     @cached_property
     def dtype(self) -> np.dtype:
-        """`dtype_for` a struct that is the same for all scalars."""
+        """`dtype_for` of a struct that is the same for all scalars."""
         return self.dtype_for()
 
     @property
     def template(self) -> bool:
-        """Whether the scalar is a parameter of it in C++."""
+        """Whether the scalar is a template parameter of the struct in C++."""
         return any(re.search(r"\bT\b", kind) for kind in self.fields.values())
 
     def definition(self) -> str:
-        """The struct in C++."""
+        """Return the struct in C++."""
         before = "template <class T> " * self.template
         aligned = f"alignas({self.align}) " * bool(self.align)
         lines = [*_comment(self.about), f"{before}struct {aligned}{self.name} {{"]
@@ -100,12 +100,12 @@ class Struct:
         return "\n".join([*lines, *(f"    {declared}" for declared in self.functions), "};"])
 
     def checks(self) -> str:
-        """What has the compiler compare its layout with NumPy's.
+        """Return static assertions that compare the layout in C++ with that of NumPy.
 
         Raises
         ------
         ValueError
-            If the layout depends on the scalar, or the end of the struct on its alignment.
+            If the layout depends on the scalar, or the size is not a multiple of the alignment.
         """
         narrow, wide = self.dtype_for(np.float32), self.dtype_for(np.float64)
         size, offsets = wide.itemsize, _offsets(wide)
@@ -122,24 +122,24 @@ class Struct:
 
 @dataclass(frozen=True)
 class StructHeader:
-    """A file of structs and constants.
+    """A header file of structs and constants.
 
     Attributes
     ----------
     path : str
         Name of the file in ``kernels/``.
     source : str
-        The module that describes it, in ``frontal/gpu/``.
+        The module that defines it, in ``frontal/gpu/``.
     about : str
-        What stands at its head.
+        Comment at the top of the file.
     includes : tuple of str
-        Files that it needs.
-    declared : tuple of str
-        Declarations that it needs.
+        Files that it includes.
     constants : mapping of str to (int, str)
-        Value, and a comment, by name.
+        Value and comment, by name.
     structs : tuple of Struct
-        Each after its parts.
+        In order: parts precede the structs that contain them.
+    declared : tuple of str
+        Forward declarations.
     """
 
     path: str
@@ -151,7 +151,7 @@ class StructHeader:
     declared: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """The file."""
+        """Return the text of the file."""
         includes = "".join(f'#include "{name}"\n' for name in self.includes)
         about = "\n".join([*_comment(self.about), "//", ""])
         head = about + _PREFACE.format(source=self.source, includes=includes)
@@ -176,18 +176,18 @@ def _offsets(dtype: np.dtype) -> dict[str, int]:
 def filled(
     device: Device, struct: Struct, scalar: npt.DTypeLike = np.float64, /, **values: Field
 ) -> np.ndarray:
-    """A struct as an argument of a kernel, with a value for each of its fields.
+    """Return a struct as an argument of a kernel, with a value for each of its fields.
 
     Parameters
     ----------
     values
-        An array on the device, whose address it gets; None for a null; a number; the values of a
-        struct that is a field, by name.
+        A device array, stored by address; None for a null pointer; a number; or for a field that is
+        a struct, a mapping of its values.
 
     Returns
     -------
     numpy.ndarray, 0-d
-        Of bytes without fields, which CuPy would take long to tell.
+        Of untyped bytes: CuPy is slow with structured types.
 
     Raises
     ------

@@ -46,12 +46,12 @@ class GpuBackend:
     ----------
     symbolic : Symbolic
     device : Device, optional
-        The current one, if not given.
+        By default the current device.
 
     Attributes
     ----------
     expected : BackgroundTask, optional
-        What makes the pattern, before it is asked for.
+        Task that creates the pattern before its first use.
     """
 
     fallback: str | None = "cpu"
@@ -60,8 +60,8 @@ class GpuBackend:
         self._device = devices.device_of() if device is None else device
         self.symbolic, self.device = symbolic, self._device.name
         self.expected: BackgroundTask[DevicePattern] | None = None
-        self._streamed: dict[np.dtype, StreamedPattern] = {}  # the last of each scalar type
-        self._room_for: tuple[np.dtype, np.dtype] | None = None  # while that is being taken
+        self._streamed: dict[np.dtype, StreamedPattern] = {}  # the latest of each scalar type
+        self._room_for: tuple[np.dtype, np.dtype] | None = None  # checked before allocation
 
     @cached_property
     def pattern(self) -> DevicePattern:
@@ -70,12 +70,12 @@ class GpuBackend:
         return self.new_pattern() if expected is None else expected.result()
 
     def new_pattern(self, fronts: Fronts | None = None) -> DevicePattern:
-        """The same, after what is known `fronts` them."""
+        """Return the fronts on the device; attributes of `fronts` are reused."""
         return DevicePattern(self._device, self.symbolic.plan, self.symbolic.method, fronts=fronts)
 
     @property
     def is_current(self) -> bool:
-        """Whether its device is the current one."""
+        """Return whether the device of this backend is the current one."""
         return self._device is devices.device_of()
 
     @cached_property
@@ -97,14 +97,14 @@ class GpuBackend:
         memory: Memory = "device",
         tiny: float | None = None,
     ) -> GpuFactor:
-        """See `protocol.Backend`; pivots below `tiny` are replaced, if columns go on elsewhere."""
+        """See `protocol.Backend`; replaces pivots below `tiny` whose columns other fronts share."""
         dtype = np.dtype(values.dtype if dtype is None else dtype)
         before = previous if isinstance(previous, GpuFactor) else None
         before = self._with_memory(before, dtype)
         least = tiny_pivot(dtype, self.symbolic.method) if tiny is None else tiny
         begun = None if before is None or not on_device else before.begun(values, scaling, least)
         if before is not None and begun is not None:
-            factor = factor_of(begun.matrix, before.storage)  # while the device is at work
+            factor = factor_of(begun.matrix, before.storage)  # while the device computes
             factor.learn(begun.state.read())
         else:
             arguments = {"values": values, "scaling": scaling}
@@ -127,7 +127,7 @@ class GpuBackend:
 
     @contextmanager
     def _telling(self, dtype: np.dtype, values: np.dtype) -> Iterator[None]:
-        """Where this leads nowhere no list is at work any more, and memory errors have numbers."""
+        """On an exception, wait for all background lists; give memory errors the required bytes."""
         try:
             yield
         except BaseException as error:
@@ -135,19 +135,19 @@ class GpuBackend:
             for begun in (self.pattern, *self._streamed.values()):
                 begun.finish()
             if isinstance(error, MemoryError) and not isinstance(error, FactorMemoryError):
-                needed = self._needed(dtype, values)  # of which a full device says nothing
+                needed = self._needed(dtype, values)  # the error of the device has no such number
                 raise FactorMemoryError(needed, self._device.free_memory()) from error
             raise
 
     def _begin(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> DevicePattern:
-        """Begin the lists of tasks and kernels, if there is memory for the factor."""
+        """Begin the task lists and compile kernels, if there is memory for the factor."""
         pattern = self._within(dtype, values, memory)
         begin_kernels(self._device, pattern.method, dtype, bool(pattern.schedule.small.any()))
         pattern.begin(dtype)
         return pattern
 
     def _within(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> DevicePattern:
-        """The fronts as they fit into a given memory; raise if they do not, before any is taken."""
+        """Return the fronts that fit into the memory; raise before any allocation if none do."""
         if self._room_for == (dtype, values) and memory in ("auto", "device"):
             self._room_for = None
             return self.pattern
@@ -157,7 +157,7 @@ class GpuBackend:
             streamed.require_host(fronts, dtype)
             cached = self._streamed.get(dtype)
             if cached is not None and cached.is_like(fronts):
-                return cached  # with its lists
+                return cached  # with its task lists
             self._streamed[dtype] = fronts
         return fronts
 
@@ -171,13 +171,13 @@ class GpuBackend:
         examination: Examination | None = None,
         memory: Memory = "device",
     ) -> GpuFactor:
-        """Factorize what is `given`, in the memory of the factor before if there is one; waits.
+        """Factorize the matrix of `make_matrix`, in the memory of `before` if given; waits.
 
-        With another `examination` than its own, nothing waits, and the factor has not learned.
+        With an `examination` other than the matrix's own, nothing waits, and `learn` is not called.
         """
         pattern = self._begin(dtype, values, memory) if before is None else self.pattern
         matrix = make_matrix(self.entries)
-        if before is None:  # before lists and places are waited for
+        if before is None:  # before waiting for lists and offsets
             matrix.send()
             pattern.send(self.entries.expected)
             self.entries.expect()
@@ -186,13 +186,13 @@ class GpuBackend:
         if before is None:
             pattern.begin_solves(dtype)
         workspace.renew_solver()
-        factor = factor_of(matrix, workspace)  # while the device is at work
+        factor = factor_of(matrix, workspace)  # while the device computes
         if examination is None:
             factor.learn(state.read())
         return factor
 
     def _matched(self, factor: GpuFactor, tiny: float) -> GpuFactor:
-        """The factor of the same values in the scaling of a matching, which the host makes."""
+        """Refactorize the same values with the scaling of a matching, computed on the host."""
         place = factor.place
         matrix, wanted = place.host, place.wanted or ScalingRequest()
         scaling = scaling_of(matrix, wanted, self.symbolic.method.one_triangle)
@@ -209,31 +209,31 @@ class GpuBackend:
         return FactorWorkspace(**vars(storage.allocate(pattern, dtype, separate_count)))
 
     def _with_memory(self, before: GpuFactor | None, dtype: np.dtype) -> GpuFactor | None:
-        """A factor, if it has the memory for another one."""
+        """Return a factor if its memory suits another factor of this type; else None."""
         if before is None or before.entries is not self.entries or before.dtype != dtype:
             return None
         return before
 
     def _needed(self, dtype: np.dtype, values: np.dtype) -> int:
-        """Bytes that a factor takes, beside what is there of its pattern."""
+        """Return the bytes of a factor, without index arrays that are already on the device."""
         parts = footprint(self.symbolic, self.pattern, dtype, values)
         return parts["total"] - parts["index"] * ("arrays" in vars(self.pattern))
 
     def memory(
         self, dtype: np.dtype, values: np.dtype, rhs: int, memory: Memory = "device"
     ) -> dict[str, int]:
-        """Bytes that a factor takes; see `memory_report`."""
+        """Return the bytes of a factor; see `memory_report`."""
         arguments = self.symbolic, self.pattern, dtype, values
         return memory_report(*arguments, rhs, memory, *self._state_of_device())
 
     def _state_of_device(self) -> tuple[int, bool]:
-        """Bytes that it has left, and whether it has the index arrays already."""
+        """Return the free bytes of the device, and whether it already has the index arrays."""
         return self._device.free_memory(), "arrays" in vars(self.pattern)
 
     def factorize_fast(
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None
     ) -> None:
-        """See `protocol.Backend`: values on the host are moved first."""
+        """See `protocol.Backend`: on a GPU there is no fast path for values on the host."""
 
     def values_on_host(self, values: Array) -> np.ndarray:
         """See `protocol.Backend`."""
@@ -245,7 +245,7 @@ class GpuBackend:
             return None
         dtype = np.dtype(A.dtype)
         with self._telling(dtype, dtype):
-            self._begin(dtype, dtype, "device")  # before any memory is taken
+            self._begin(dtype, dtype, "device")  # before any allocation
             order = ValueMap.by_columns(self.symbolic.indices.size)
             result = self.entries.values_of(A, order)
             self._room_for = None if result is None else (dtype, dtype)
@@ -254,12 +254,12 @@ class GpuBackend:
     def from_host(
         self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None
     ) -> NumericFactor:
-        """See `protocol.Backend`: only hosts take factors that were computed elsewhere."""
+        """See `protocol.Backend`: only the CPU takes factors that were computed elsewhere."""
         raise TypeError("a factor goes from a GPU to the host, and not back")
 
 
 def factor_of(matrix: DeviceMatrix, workspace: FactorWorkspace) -> GpuFactor:
-    """The factor in some memory."""
+    """Return the factor in a workspace."""
     if isinstance(workspace, streamed.StreamedWorkspace):
         return StreamedFactor(matrix, workspace)
     return GpuFactor(matrix, workspace)

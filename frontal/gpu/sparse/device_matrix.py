@@ -1,4 +1,4 @@
-"""A matrix on the device: values, their scaling, and what looks at them."""
+"""A matrix on the device: values, their scaling, and their examination."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class DeviceMatrix:
     values : array (nnz,) on the host, or on the device if `on_device`
         By columns.
     scaling : Scaling or ScalingRequest, optional
-        Of rows and columns, or what it is to come from, with `scale`.
+        Of rows and columns, or a request to compute it, with `scale`.
     scales : two device arrays (n,), optional
-        A scaling that is there already.
+        A scaling that is already on the device.
     hermitian : bool
         A is known to be exactly Hermitian.
-    kept : bool
-        Values that are there stay where they are, and as they are, for as long as this lives.
+    borrowed : bool
+        `settle` leaves the values in the caller's memory, which must stay valid and unchanged.
 
     Attributes
     ----------
     values : array (nnz,)
-        Those that were given, until `settle` has put them with their factor.
-    there : bool
-        They were given on the device.
+        The parameter, until `settle` stores the values with their factor.
+    on_device : bool
+        The parameter.
     wanted : ScalingRequest or None
-        What the scaling comes from, if it is made here.
+        The request, if the scaling is computed here.
     scales : two device arrays (n,), or None
         Of rows and columns.
     """
@@ -79,7 +79,7 @@ class DeviceMatrix:
         self.scales = scales
 
     def send(self) -> None:
-        """Begin to move values of the host to memory that a factor then has for them."""
+        """Begin to upload values of the host, to memory that the factor then owns."""
         if not self.on_device:
             self.values, self._sent = (
                 self.entries.device.upload(np.asarray(self._host_values)),
@@ -87,7 +87,7 @@ class DeviceMatrix:
             )
 
     def settle(self, storage: Storage) -> None:
-        """Put the values into the memory that a factor has for them, or take it."""
+        """Copy the values to the memory of a factor, or make their memory that of the factor."""
         if self._borrowed:
             return
         source, target = self.values, storage.values
@@ -100,7 +100,7 @@ class DeviceMatrix:
         self.values = target
 
     def of_copy(self, storage: Storage) -> DeviceMatrix:
-        """The same beside a copy of its factor, which has a copy of the values."""
+        """Return this matrix for a copy of its factor, which has a copy of the values."""
         twin, (row, column) = copy(self), self.scales
         twin.values = self.values if storage.values is None else storage.values
         if row is not None and column is not None:
@@ -109,14 +109,14 @@ class DeviceMatrix:
         return twin
 
     def separate_count(self, dtype: np.dtype) -> int:
-        """Values that are factorized in this scalar type and are not those that are kept."""
+        """Return the number of values in separate memory for this scalar type, or 0."""
         plain = self.wanted is None and self.scales[0] is None
         same = plain and self.values.dtype == dtype
         return 0 if same else self.entries.nnz
 
     @cached_property
     def host(self) -> Canonical:
-        """The same on the host."""
+        """The matrix on the host."""
         values = self._host_values
         if values is None:
             values = self.entries.device.download(self.values)
@@ -124,7 +124,7 @@ class DeviceMatrix:
 
     @property
     def scaling(self) -> Scaling | None:
-        """That of the values, on the host."""
+        """Scaling of the values, on the host."""
         row, column = self.scales
         if self._scaling is None and row is not None and column is not None:
             of_rows = self.entries.device.download(row)
@@ -133,23 +133,23 @@ class DeviceMatrix:
         return self._scaling
 
     def scaled(self, dtype: np.dtype) -> Array:
-        """The values that are factorized, in the scalar type of the factors."""
+        """Return the values that are factorized, in the scalar type of the factors."""
         out = self.entries.device.xp.empty(self.values.size, dtype)
         self._write_scaled(out)
         return out
 
     def scale(self, out: Array, equilibration: Equilibration | None) -> Equilibration | None:
-        """Put there the values that are factorized, in its scalar type, if they are elsewhere.
+        """Write the values that are factorized to `out`, in its scalar type, unless they are there.
 
         Parameters
         ----------
-        made : Equilibration, optional
-            What has done so before.
+        equilibration : Equilibration, optional
+            The one that was returned before.
 
         Returns
         -------
         Equilibration, optional
-            What does so for such values.
+            For the next values in the same memory.
         """
         if self.wanted is None or not self.entries.nnz:
             self._write_scaled(out)
@@ -162,7 +162,7 @@ class DeviceMatrix:
 
     @property
     def uneven(self) -> bool:
-        """Whether the scaling that was made, and waited for, is not that of the host."""
+        """Return whether the host would use another scaling; the device was waited for."""
         return self._equilibration is not None and self._equilibration.uneven
 
     def _write_scaled(self, out: Array) -> None:
@@ -185,10 +185,10 @@ class DeviceMatrix:
         repeated: bool,
         columns: tuple[int, int] | None = None,
     ) -> Launch:
-        """What looks at a new factor and the values that it is of; see
-        `pivot_statistics.examination`.
+        """Return the launch that examines a new factor and the values it was computed from.
 
-        The symmetry of those that came from the host with the first factorization is known there.
+        See `pivot_statistics.examination`. In the first factorization of values from the host,
+        symmetry is not checked: the host has checked it.
         """
         entries = self.entries
         arguments = entries.pointer, entries.index, entries.perm, values

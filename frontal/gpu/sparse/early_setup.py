@@ -1,4 +1,4 @@
-"""What a first factorization waits for on the host, begun while its pattern is still analyzed."""
+"""Host work of a first factorization, begun while the pattern is still analyzed."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from .tasks.tiles import tiles_in_order
 
 
 class _Placed(NamedTuple):
-    """Fronts, and where they lie."""
+    """Fronts, and the task that computes their layout."""
 
     fronts: Fronts
     layout: BackgroundTask[DeviceLayout]
 
 
 class EarlySetup:
-    """Begins schedules, places and lists on threads. It takes no memory of the device.
+    """Schedules, layouts and lists computed on threads, without memory of the device.
 
     Parameters
     ----------
     device : Device
     chosen : callable
-        Whether the device is taken for so many operations.
+        Returns whether the device is used for a given number of operations.
     dtype : numpy.dtype
-        Scalar type of the factor that is expected.
+        Expected scalar type of the factor.
     """
 
     def __init__(self, device: Device, chosen: Callable[[float], bool], dtype: np.dtype) -> None:
@@ -48,7 +48,7 @@ class EarlySetup:
     def fronts(
         self, method: Method, start: np.ndarray, parent: np.ndarray, pointer: np.ndarray
     ) -> None:
-        """Begin what follows from fronts, whose rows and entries are not known yet.
+        """Begin the work that depends on the fronts alone, before rows and entries are known.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class EarlySetup:
         self._fronts = BackgroundTask(partial(_placed, self._device, plan, method, self._dtype))
 
     def backend(self, symbolic: Symbolic) -> GpuBackend:
-        """The backend for a plan, with its lists begun."""
+        """Return the backend for a plan, whose lists are begun."""
         fronts, self._fronts = self._fronts, None
         backend = GpuBackend(symbolic, self._device)
         backend.expected = BackgroundTask(partial(_listed, backend, fronts, self._dtype))
@@ -69,10 +69,10 @@ class EarlySetup:
 
 
 def _placed(device: Device, plan: Plan, method: Method, dtype: np.dtype) -> _Placed:
-    """Fronts, and what is begun of their places, which may take longer than rows and entries."""
+    """Return fronts, and the task of their layout, which may take longer than rows and entries."""
     fronts = Fronts(device, plan, method)
     layout = BackgroundTask(partial(fronts.layout, dtype))
-    for make in in_order, tiles_in_order, counted_rows, sweep_tasks:  # what comes next
+    for make in in_order, tiles_in_order, counted_rows, sweep_tasks:  # in the order of their use
         fronts.once(make)
     _ = fronts.most
     return _Placed(fronts, layout)
@@ -81,7 +81,7 @@ def _placed(device: Device, plan: Plan, method: Method, dtype: np.dtype) -> _Pla
 def _listed(
     backend: GpuBackend, begun: BackgroundTask[_Placed] | None, dtype: np.dtype
 ) -> DevicePattern:
-    """The pattern of a backend, whose lists are at work."""
+    """Return the pattern of a backend, whose lists are computed on threads."""
     fronts, layout = (None, None) if begun is None else begun.result()
     pattern = backend.new_pattern(fronts)
     pattern.begin(dtype, layout)

@@ -1,4 +1,4 @@
-"""A factor on the device, with the matrix that it is of and solutions with both."""
+"""A factor on the device, with its matrix and its solutions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .structs import LIMIT
 from .workspace import FactorWorkspace, PendingFactorization
 
 _NONE = np.empty(0, np.int32)
-_SMALL_PIVOT = 0.1  # pivots, for the largest entry of the matrix
+_SMALL_PIVOT = 0.1  # pivots, relative to the largest entry of the matrix
 
 
 class GpuFactor:
@@ -36,12 +36,12 @@ class GpuFactor:
     ----------
     matrix : DeviceMatrix
     storage : FactorWorkspace
-        The factors, of which more is known when it has come to `learn`.
+        The factors; their statistics are set by `learn`.
 
     Attributes
     ----------
     outcome : FactorizationOutcome
-        What was found when the factor was looked at.
+        Result of the examination of the factor.
     """
 
     backend, asynchronous = "gpu", True
@@ -56,12 +56,12 @@ class GpuFactor:
         self.symbolic, self.pattern = matrix.entries.symbolic, matrix.entries.pattern
         self.device, self.dtype = matrix.entries.device.name, np.dtype(storage.panels.dtype)
         self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
-        self._hopeful: bool | None = None  # nothing is known
-        self._failed = False  # a solution was worse than rounding makes it
+        self._hopeful: bool | None = None  # not tried yet
+        self._failed = False  # a solution had an error above rounding
         self._vector_solvers: dict[str, VectorSolver | None] = {}
 
     def learn(self, outcome: FactorizationOutcome, examined: bool = True) -> None:
-        """Take note of what was found; of an outcome that was not `examined` it is not all."""
+        """Store the outcome; if it is not `examined`, the symmetry of the matrix stays unknown."""
         self.outcome, self.perturbed, statistics = outcome, outcome.replaced, outcome.examined
         self._examined, method = statistics, self.symbolic.method
         self._health = pivot_statistics.health_of(method, self.dtype, statistics)
@@ -89,7 +89,7 @@ class GpuFactor:
 
     @property
     def scaling(self) -> Scaling | None:
-        """See `NumericFactor`; it may have to come from the device."""
+        """See `NumericFactor`; it may be downloaded."""
         return self.place.scaling
 
     @property
@@ -113,14 +113,14 @@ class GpuFactor:
 
     @property
     def largest_multiplier(self) -> float:
-        """Largest entry of L by pivots that were sought in a part of their columns.
+        """Largest entry of L for pivots that were searched in only part of their columns.
 
-        Infinite where a pivot was replaced; of LU, and of large fronts, 0 if all are sound.
+        Infinite if a pivot was replaced. For LU, and for large fronts, 0 if all are within `LIMIT`.
         """
         return float(self._examined[4])
 
     def growth_acceptable(self, few: int, growth: float) -> bool:
-        """See `NumericFactor`; by what was found at once, if that is enough."""
+        """See `NumericFactor`; computed from the examination if that suffices."""
         if not self.outcome.beyond:
             return True
         count = int(self._examined[5:].view(np.int64)[0])
@@ -130,19 +130,20 @@ class GpuFactor:
         return not failed.size or (failed.size <= few and self.growth() <= growth)
 
     def _growth_at_most(self) -> float:
-        """A bound of `growth` for L D L^H, by L where it is large, D and the values."""
+        """Return a bound of `growth` for L D L^H, from the large entries of L, D and the values."""
         d, size = self._examined[1:3].tolist()
         norm = size if self.scales[0] is None else 1.0
-        largest = float(np.max([LIMIT, self.largest_multiplier, d]))  # NaN, if one of them is
+        largest = float(np.max([LIMIT, self.largest_multiplier, d]))  # NaN if one of them is NaN
         return largest / norm if norm else np.inf
 
     @property
     def unstable_pivots(self) -> np.ndarray:
         """Ascending positions of pivots that are too small for their columns.
 
-        Entries of L are larger than 1/u = 100 there, or the pivot was replaced: the column belongs
-        into the parent of its front. Of LU, those with large pivots are left out if there are
-        others, whose rows of U make columns behind them large where they would not be.
+        At these positions entries of L exceed 1/u = 100, or the pivot was replaced: the column
+        belongs in the parent of its front. For LU, positions with large pivots are omitted if
+        others exist: the rows of U of small pivots make later columns large that would not be large
+        otherwise.
         """
         if self.storage.largest is None or self.largest_multiplier <= LIMIT:
             return np.empty(0, np.int32)
@@ -154,11 +155,11 @@ class GpuFactor:
         return failed
 
     def health(self) -> Health:
-        """See `NumericFactor`; looked at on the device, with the factorization."""
+        """See `NumericFactor`; computed on the device with the factorization."""
         return self._health
 
     def is_symmetric(self) -> bool:
-        """See `NumericFactor`; on the device."""
+        """See `NumericFactor`; computed on the device."""
         entries = self.entries
         arguments = entries.pointer, entries.index, self.values, entries.lanes
         return pivot_statistics.is_symmetric(self.pattern, *arguments)
@@ -192,17 +193,17 @@ class GpuFactor:
         return twin
 
     def free(self) -> None:
-        """See `NumericFactor`: the memory goes to the pool of the device."""
+        """See `NumericFactor`: the memory returns to the pool of the device."""
         gone: Any = None
         self.storage = FactorWorkspace(gone, gone)
         self._systems.clear()
         self._vector_solvers.clear()
 
     def refactorizer(self, symbolic: Symbolic, matching: Matching | None) -> None:
-        """See `NumericFactor`: none was made so."""
+        """See `NumericFactor`: there is none on a GPU."""
 
     def begin(self, values: Array, scaling: ScalingRequest | None) -> None:
-        """See `NumericFactor`: where all that is launched was prepared for such values."""
+        """See `NumericFactor`; does nothing unless all launches are prepared for such values."""
         storage, factorization = self.storage, self.storage.factorization
         target, storage.begun = storage.values, None
         if (
@@ -216,13 +217,13 @@ class GpuFactor:
             state = storage.ready(self.pattern, matrix, factorization.tiny)(matrix.examination)
             storage.renew_solver()
         except MemoryError:
-            return  # the factorization tries again, and tells what it needs
+            return  # `factorize` tries again and reports the memory needed
         storage.begun = PendingFactorization(values, matrix, factorization.tiny, state)
 
     def begun(
         self, values: Array, scaling: Scaling | ScalingRequest | None, tiny: float
     ) -> PendingFactorization | None:
-        """What has begun, if it is the factorization of these values; no more than once."""
+        """Return the pending factorization if it is for these values; it is returned only once."""
         begun, self.storage.begun = self.storage.begun, None
         if begun is None or begun.values is not values or begun.tiny != tiny:
             return None
@@ -242,9 +243,9 @@ class GpuFactor:
         Raises
         ------
         ValueError, TypeError
-            If the shapes do not fit, or for scalar types that no BLAS knows. While a graph is
-            captured, also if b cannot be taken as it lies in memory: a copy would be gone when
-            the graph is launched.
+            If the shapes do not fit, or for scalar types that BLAS does not support. While a graph
+            is captured, also if b would have to be copied: the copy would be gone when the graph is
+            launched.
         """
         device, n = self.entries.device, self.entries.n
         if not device.holds(b) and not on_device(b):
@@ -295,7 +296,7 @@ class GpuFactor:
 
     def solve_fast(self, b: object, trans: str, how: int) -> DeviceSolution | None:
         """See `NumericFactor`."""
-        alone = getattr(b, "shape", None) == (self.entries.n,)  # others need no vectors for it
+        alone = getattr(b, "shape", None) == (self.entries.n,)  # not a block
         if self._hopeful is None:
             self._hopeful = self.storage.backoff.should_try()
         if not (alone and self._hopeful):
@@ -314,7 +315,7 @@ class GpuFactor:
         self._hopeful = not self._failed
 
     def condition_fast(self, trans: str, how: int) -> None:
-        """See `NumericFactor`: it comes with solutions alone."""
+        """See `NumericFactor`: on a GPU it is computed only together with a solution."""
 
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
         """See `NumericFactor`."""
@@ -324,7 +325,7 @@ class GpuFactor:
         x[...] = device.download(solution)
 
     def sweep_on_device(self, x: Array, transposed: bool) -> None:
-        """The same for a device array (n, w); nothing waits."""
+        """Overwrite a device array (n, w) as `sweep` does; nothing waits."""
         method = self.pattern.method
         conjugate = transposed and method.transpose_is_conjugate and self.dtype.kind == "c"
         if conjugate:
@@ -341,7 +342,7 @@ class GpuFactor:
 
 
 def _same(request: ScalingRequest | None, scaling: Scaling | ScalingRequest | None) -> bool:
-    """Whether one scaling is wanted, or none."""
+    """Return whether both scalings are the same request, or both are None."""
     if request is None or not isinstance(scaling, ScalingRequest):
         return request is scaling
     return request.matching is scaling.matching and request.plain == scaling.plain

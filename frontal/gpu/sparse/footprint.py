@@ -1,4 +1,4 @@
-"""What a factor with its solves will take of a device, from the plan alone: nothing is made for it.
+"""Memory of a factor with its solves on a device, computed from the plan without any allocation.
 
 The lists of tasks are counted as their modules make them; a test compares both.
 """
@@ -24,47 +24,48 @@ from .storage import counter_sizes, more, required
 from .tasks.list_bytes import index_bytes
 from .tasks.solves import counted_rows
 
-_VECTORS = 3  # beside messages: right-hand sides, solutions, and residuals,
-_REFINED = 2  # and another solution and its residual where pivots ask for it,
-_ROUNDED = 1 << 16  # bytes of the many arrays of a few numbers, where there is a limit
-_PROBES = 8  # or instead of residuals the vectors that condition numbers are estimated with,
-_WEIGHTS = 1  # unless messages have room for these: then weights alone
+_VECTORS = 3  # vectors beside messages: right-hand side, solution, residual
+_REFINED = 2  # another solution and its residual, for refinement with L D L^H
+_ROUNDED = 1 << 16  # bytes of many small arrays, counted for a factor by segments
+_PROBES = 8  # vectors of a condition estimate, instead of residuals
+_WEIGHTS = 1  # vectors of a condition estimate whose probes lie in messages: the weights
 
 
 def _searched(symbolic: Symbolic) -> bool:
-    """Whether transposed entries have no list; see `PatternEntries.mirrors`."""
+    """Return whether transposed entries have no list; see `PatternEntries.mirrors`."""
     pattern = symbolic.indptr, symbolic.indices
     return columns_are_short(symbolic) and mirrored_share(*pattern) == 1
 
 
 class _Planned(NamedTuple):
-    """What is asked of a device by a plan for it."""
+    """The attributes of a device that a plan for it needs."""
 
     limits: Limits
 
 
 def on_device_like(limits: Limits, symbolic: Symbolic) -> Fronts:
-    """The fronts of a plan as such a device would have them."""
+    """Return the fronts of a plan for a device with these limits."""
     return Fronts(cast(Device, _Planned(limits)), symbolic.plan, symbolic.method)
 
 
 def footprint(
     symbolic: Symbolic, tree: Fronts, dtype: np.dtype, values: np.dtype, rhs: int = 1
 ) -> dict[str, int]:
-    """Bytes of a factor, by what they are for.
+    """Return the bytes of a factor, by purpose.
 
     Parameters
     ----------
     dtype, values : numpy.dtype
         Scalar types of the factor and of the matrix.
     rhs : int
-        Right-hand sides that are solved for at once.
+        Right-hand sides of one solve.
 
     Returns
     -------
     dict
-        ``"factor"`` and what belongs to it, ``"contribution"`` beyond that, while it is computed,
-        ``"index"``, ``"solve"`` for vectors, or for new values, and ``"total"``, their sum.
+        ``"factor"`` with its vectors and values, ``"contribution"`` for additional memory during
+        its computation, ``"index"``, ``"solve"`` for vectors or new values, and ``"total"``, their
+        sum.
     """
     method, n, nnz = symbolic.method, symbolic.n, int(symbolic.indptr[-1])
     item, places = dtype.itemsize, tree.layout(dtype).places
@@ -94,18 +95,18 @@ def footprint(
 def _solve_bytes(
     tree: Fronts, dtype: np.dtype, values: np.dtype, nnz: int, rhs: int, spare: int
 ) -> int:
-    """Bytes of messages that are not in the spare memory, and of vectors, or of new values."""
+    """Return the bytes of messages outside the spare memory, and of vectors or new values."""
     n, segments = int(tree.plan.start[-1]), tree.segment
-    beside = segments is None and dtype == values  # a right-hand side, probes
+    beside = segments is None and dtype == values  # probes beside a right-hand side
     columns = max(rhs, WIDTH) if beside else rhs
-    width = launch.solve_width(dtype, columns) if segments is None else 1  # or as it fits
+    width = launch.solve_width(dtype, columns) if segments is None else 1  # 1 by segments
     own_width = _separate_vectors(n, rhs, columns, dtype) if beside else width
     launches = LAUNCHES * (1 if segments is None else int(segments[-1]) + 1)
     sizes = message_sizes(tree.once(counted_rows), width, dtype, launches)
     sizes = sizes if own_width == width else sizes[:3]
     places, end = packed_subset(sizes, spare)
     beyond = sum(size for size, place in zip(sizes, places, strict=True) if place is None)
-    if own_width < width:  # they come later
+    if own_width < width:  # vectors are allocated later
         size = own_width * n * dtype.itemsize
         beyond += size if size > spare - end else 0
     beyond += 0 if segments is None else _ROUNDED
@@ -117,7 +118,7 @@ def _solve_bytes(
 
 
 def _separate_vectors(n: int, rhs: int, columns: int, dtype: np.dtype) -> int:
-    """Right-hand sides of solves and probes that lie neither where solutions come nor messages."""
+    """Return the width of vectors of solves and probes outside solutions and messages."""
     width = launch.solve_width(dtype, columns)
     rest = rhs % width
     if rhs < width or not lends(n, width, dtype):

@@ -1,4 +1,4 @@
-"""Which factor fits into the memory that is given: all on the device, or by segments."""
+"""Choice between a factor on the device and one by segments, by available memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .storage import working
 _BOUND_FACTOR, _BOUND_ROW_BYTES = (
     4,
     1 << 10,
-)  # times the panels and the pattern, and bytes a row: more than all takes
+)  # times panels and pattern, plus bytes for each row: an upper bound of all memory
 
 Tree = TypeVar("Tree", bound=Fronts)
 
@@ -33,24 +33,24 @@ def resident_or_streamed(
     available: int | None,
     index_resident: bool = False,
 ) -> Tree | StreamedPattern:
-    """The fronts as they are, if their factor fits, or else by segments.
+    """Return the fronts if their factor fits on the device, or else the fronts by segments.
 
     Parameters
     ----------
     dtype, values : numpy.dtype
         Scalar types of the factor and of the matrix.
     memory : str or int
-        ``"device"`` for all on the device, ``"streamed"`` for segments in any case; ``"auto"``, or
-        bytes that are a limit beside those that are `available`.
+        ``"device"`` for the whole factor on the device, ``"streamed"`` for segments always;
+        ``"auto"``, or a limit in bytes in addition to `available`.
     available : int or None
-        Bytes that the device has left, if that is known.
-    there : bool
-        It has the index arrays already.
+        Free bytes of the device, if known.
+    index_resident : bool
+        The device already has the index arrays.
 
     Raises
     ------
     FactorMemoryError
-        With the least that is needed.
+        With the least memory that suffices.
     """
     requested = byte_limit(memory)
     limits = [x for x in (requested, available) if x is not None]
@@ -83,9 +83,9 @@ def memory_report(
     available: int | None,
     index_resident: bool = False,
 ) -> dict[str, int]:
-    """Bytes of a factor in a given memory: see `footprint`, with ``"device"`` and ``"host"``.
+    """Return the bytes of a factor in a given memory: `footprint`, ``"device"`` and ``"host"``.
 
-    Of what fits nowhere all on the device, unless there is a limit.
+    With ``"auto"``, a factor that fits nowhere is reported as if it were on the device.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def memory_report(
 
 
 def _surely(symbolic: Symbolic, tree: Fronts, dtype: np.dtype) -> int:
-    """Bytes that are enough: to count them takes time."""
+    """Return an upper bound of the bytes of a factor; an exact count takes time."""
     panels, others = tree.most
     much = (
         _BOUND_FACTOR * (panels * dtype.itemsize + symbolic.indices.nbytes)

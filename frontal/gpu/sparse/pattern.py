@@ -1,4 +1,4 @@
-"""The fronts of a plan on the device, with the lists of tasks that kernels work through."""
+"""The fronts of a plan on the device, with the task lists of the kernels."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .tasks.solves import SolveTasks, all_tasks, solve_tasks
 from .tasks.tiles import Tasks, tile_tasks
 
 Made = TypeVar("Made")
-Name = str | tuple[str, np.dtype]  # of a list, and the scalar type that it is for
+Name = str | tuple[str, np.dtype]  # of a list, with its scalar type
 
-_MIN_SLAB_BYTES = 1 << 21  # bytes of lists, from which on they have a piece of memory together,
-_LISTS = 32  # and there are fewer of them
+_MIN_SLAB_BYTES = 1 << 21  # bytes from which on lists share a slab
+_LISTS = 32  # upper bound of the number of lists, for padding
 
 
 class DevicePattern(Fronts):
-    """Fronts, and the lists of their tasks, each made when it is first asked for, or begun."""
+    """Fronts, and the lists of their tasks, each computed at its first use or begun on a thread."""
 
     @cached_property
     def arrays(self) -> dict[str, Array]:
@@ -43,7 +43,7 @@ class DevicePattern(Fronts):
         return {}
 
     def small_tasks(self, dtype: np.dtype) -> SmallTasks:
-        """Fronts that are small, by level, with panels of this scalar type."""
+        """Return the small fronts, by level, with panels of this scalar type."""
         if dtype not in self._small_tasks:
             make = partial(small_tasks, dtype=dtype)
             self._small_tasks[dtype] = self._device_list(("small", dtype), make)
@@ -54,7 +54,7 @@ class DevicePattern(Fronts):
         return {}
 
     def solve_tasks(self, dtype: np.dtype) -> SolveTasks:
-        """Tasks of the solves with panels of this scalar type."""
+        """Return the tasks of the solves with panels of this scalar type."""
         if dtype not in self._solve_tasks:
             make = partial(solve_tasks, dtype=dtype)
             self._solve_tasks[dtype] = self._device_list(("solve", dtype), make)
@@ -65,7 +65,7 @@ class DevicePattern(Fronts):
         return {}
 
     def all_tasks(self, dtype: np.dtype) -> Array:
-        """All fronts in their order, each as a warp takes it whole, with panels of this type."""
+        """Return all fronts in their order, each a task of a warp, with panels of this type."""
         if dtype not in self._all_tasks:
             self._all_tasks[dtype] = self.device.upload(all_tasks(self, dtype))
         return self._all_tasks[dtype]
@@ -77,47 +77,47 @@ class DevicePattern(Fronts):
 
     @cached_property
     def _listed(self) -> dict[Name, BackgroundTask]:
-        """What is at work, or was, on the host."""
+        """Tasks, running or completed, that compute lists on the host."""
         return {}
 
     @cached_property
     def _moving(self) -> dict[Name, BackgroundTask]:
-        """The same with its way to the device."""
+        """Tasks that compute lists and upload them."""
         return {}
 
     def begin(self, dtype: np.dtype, layout: BackgroundTask[DeviceLayout] | None = None) -> None:
-        """Begin all lists that are not there yet on threads, for panels of this scalar type.
+        """Begin all missing lists on threads, for panels of this scalar type.
 
-        They stay on the host until they are asked for: threads that move them would but take turns
-        with the one that waits.
+        They stay on the host until their first use: threads that upload them would only alternate
+        with the waiting thread.
 
         Parameters
         ----------
         layout : BackgroundTask, optional
-            What finds their places, if it is at work.
+            The running task that computes the layout.
         """
         if layout is not None:
             self._listed["layout", dtype] = layout
         for name, make in self._wanted(dtype):
             if name not in self._listed and name not in self._moving:
-                # one that is for later leaves cores and Python's lock to others
+                # lists of solves are used later: leave cores and the GIL to the other lists
                 after = list(self._listed.values()) if name[0] == "solve" else []
                 self._listed[name] = BackgroundTask(partial(_after, after, partial(make, self)))
 
     def begin_solves(self, dtype: np.dtype) -> None:
-        """Begin to move the lists of solves, while the device factorizes."""
+        """Begin to upload the lists of solves, while the device factorizes."""
         name = "solve", dtype
         if name in self._listed and name not in self._moving:
             move = partial(self._uploaded, name, partial(solve_tasks, dtype=dtype))
             self._moving[name] = self.device.ahead(move)
 
     def send(self, more: int = 0) -> None:
-        """Move to the device what waits for no places.
+        """Upload the lists that do not depend on the layout.
 
         Parameters
         ----------
         more : int
-            Bytes that others want in the piece of memory that is for all lists of a factorization.
+            Additional bytes in the slab for all lists of a factorization.
         """
         wanted = ("arrays", Fronts.indices), ("tasks", tile_tasks)
         if self.segment is None and not {"arrays", "tasks"} & vars(self).keys():
@@ -131,8 +131,8 @@ class DevicePattern(Fronts):
         _ = self.arrays, self.tasks
 
     def _wanted(self, dtype: np.dtype) -> Iterator[tuple[Name, Callable[[Fronts], object]]]:
-        """Names of lists that are not there yet, and what makes them."""
-        if dtype not in self._layouts:  # two other lists want it at their ends
+        """Yield the names of missing lists, and the functions that compute them."""
+        if dtype not in self._layouts:  # two other lists need it last
             yield ("layout", dtype), partial(Fronts.layout, dtype=dtype)
         if "arrays" not in self.__dict__:
             yield "arrays", Fronts.indices
@@ -144,7 +144,7 @@ class DevicePattern(Fronts):
             yield ("solve", dtype), partial(solve_tasks, dtype=dtype)
 
     def finish(self) -> None:
-        """Wait until no list is at work any more."""
+        """Wait until no list is being computed."""
         for work in (*self._listed.values(), *self._moving.values()):
             work.join()
 
@@ -153,20 +153,20 @@ class DevicePattern(Fronts):
         return self._uploaded(name, make) if moving is None else moving.result()
 
     def _uploaded(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
-        """A list on the device."""
+        """Return a list on the device."""
         host_list = self._host_list(name, make)
         self._listed.pop(name, None)
         return on_device(self.device, host_list, self.piece)
 
     def _host_list(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
-        """A list on the host, once it is made."""
+        """Return a list on the host, after its computation."""
         if name not in self._listed:
             self._listed[name] = BackgroundTask(partial(make, self), now=True)
         return self._listed[name].result()
 
 
 def _after(others: Iterable[BackgroundTask[object]], work: Callable[[], Made]) -> Made:
-    """What comes of work that begins when other work is over."""
+    """Return the result of `work`, which begins after the other tasks."""
     for task in others:
         task.join()
     return work()

@@ -1,4 +1,4 @@
-"""Memory of a factorization on the device: what stays of it, its counters and its messages."""
+"""Memory of a factorization on the device: the factor, counters and messages."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .pattern import DevicePattern
 from .solve.messages import message_sizes
 from .tasks.solves import counted_rows
 
-_WIDE_RHS = 8  # right-hand sides of solves that have room in the memory of factorizations,
-_WIDE_RHS_FRACTION = 64  # of which so small a part may be added for them
+_WIDE_RHS = 8  # right-hand sides whose vectors should fit into the memory of factorizations
+_WIDE_RHS_FRACTION = 64  # 1/64 of that memory may be added for them
 
 
 class PivotBlocks(NamedTuple):
@@ -26,7 +26,7 @@ class PivotBlocks(NamedTuple):
 
     Attributes
     ----------
-    diagonal, coupling : device arrays (n,)
+    diagonal, subdiagonal : device arrays (n,)
         D(j,j), and D(j+1,j) of 2x2 pivots, 0 elsewhere; in elimination order.
     """
 
@@ -35,17 +35,17 @@ class PivotBlocks(NamedTuple):
 
 
 class SpareMemory(NamedTuple):
-    """The memory behind the panels: for factorizations, and between them for solves.
+    """The memory behind the panels: used by factorizations, and between them by solves.
 
     Attributes
     ----------
     memory : device array of bytes
-        All of it.
+        The memory behind the panels.
     sent : device array
-        Factors of diagonal tiles, as messages (common/messages.cuh), and then what takes their
-        place: panels that are written later, and contribution blocks.
+        Factors of diagonal tiles, as messages (common/messages.cuh); panels written later and
+        contribution blocks reuse their memory.
     values : device array
-        What is factorized, if that is not what the matrix keeps.
+        Values that are factorized, if they differ from those that the matrix stores.
     """
 
     memory: Array
@@ -54,7 +54,7 @@ class SpareMemory(NamedTuple):
 
     @classmethod
     def from_memory(cls, memory: Array, pattern: DevicePattern, separate_count: int) -> SpareMemory:
-        """What is no panel in the memory that all of them share."""
+        """Return the memory that is not for panels in the memory of a factorization."""
         places = pattern.layout(memory.dtype).places
         rest, last = memory[places.panels :], places.entries
         sent = memory[places.sent : places.sent + places.messages]
@@ -68,26 +68,25 @@ class SpareMemory(NamedTuple):
 
 @dataclass
 class Storage:
-    """What a factorization keeps on the device.
+    """Device memory of a factorization.
 
     Attributes
     ----------
     panels : device array
-        As `fronts.Layout` has them; while they are computed, contribution blocks among them.
+        As in `DeviceLayout`; during a factorization also contribution blocks.
     pivots : device array or None
         LAPACK's row interchanges of each front, from 1.
     blocks : PivotBlocks or None
         Of L D L^H.
     largest : device array (n,) of float32, or None
         With pivots: largest entry of each column of L below its diagonal tile, in small fronts of
-        all of it; LU tells of those alone that are larger than LIMIT. Infinite where a pivot was
-        replaced.
+        the whole column; for LU only if it is larger than LIMIT. Infinite if a pivot was replaced.
     spare : SpareMemory or None
-        Memory that a factorization needs besides, and nobody between two of them.
+        Memory that is needed only during a factorization.
     counters : device array of int32, or None
         See `State`.
     values : device array or None
-        The matrix that it is a factor of, if that is kept with it.
+        The values of the factorized matrix, if they are stored with the factor.
     """
 
     panels: Array
@@ -100,25 +99,25 @@ class Storage:
 
     @property
     def of_pivots(self) -> dict[str, Array | None]:
-        """Fields of structs: interchanges, D, and what tells of pivots."""
+        """Fields of structs: interchanges, D, and largest entries of columns of L."""
         d = zip(("diagonal", "coupling"), self.blocks or (None, None), strict=True)
         return {"pivots": self.pivots, "largest": self.largest, **dict(d)}
 
     @property
     def nbytes(self) -> int:
-        """Bytes in all."""
+        """Bytes of panels with the memory behind them, interchanges, D and separate values."""
         arrays = [self.panels, self.pivots, self.largest, *(self.blocks or ())]
         spare = self.spare.beyond if self.spare else 0
         return sum(x.nbytes for x in arrays if x is not None) + spare
 
 
 def required(pattern: Fronts, dtype: np.dtype, separate_count: int = 0) -> int:
-    """Bytes of a factor of this scalar type, and of what its computation takes besides.
+    """Return the bytes of a factor of this scalar type and of the memory of its computation.
 
     Parameters
     ----------
-    apart : int
-        Values that are factorized and are not those that the matrix keeps.
+    separate_count : int
+        Factorized values that differ from those that the matrix stores.
     """
     entries = (
         pattern.layout(dtype).places.entries + separate_count + more(pattern, dtype, separate_count)
@@ -127,7 +126,7 @@ def required(pattern: Fronts, dtype: np.dtype, separate_count: int = 0) -> int:
 
 
 def more(pattern: Fronts, dtype: np.dtype, separate_count: int) -> int:
-    """Entries beside those of a factorization, with which much more of what solves need fits."""
+    """Return additional entries that let more arrays of solves fit into this memory."""
     if pattern.segment is not None:
         return 0
     places, item = pattern.layout(dtype).places, dtype.itemsize
@@ -137,17 +136,17 @@ def more(pattern: Fronts, dtype: np.dtype, separate_count: int) -> int:
 
 
 def working(pattern: Fronts, dtype: np.dtype) -> int:
-    """Entries of what blocks work in besides."""
+    """Return the entries of the workspace of blocks outside shared memory."""
     plan = launch.front_tiles(dtype, pattern.method, pattern.device.limits)
     return plan.workspace * plan.blocks
 
 
 def allocate(pattern: DevicePattern, dtype: np.dtype, separate_count: int = 0) -> Storage:
-    """Take the memory of a factor; raise before any is taken if it does not fit.
+    """Allocate the memory of a factor; raise before any allocation if it does not fit.
 
     Parameters
     ----------
-    apart : int
+    separate_count : int
         See `required`.
     """
     device, panels = pattern.device, pattern.layout(dtype).places.entries
@@ -171,18 +170,18 @@ def allocate(pattern: DevicePattern, dtype: np.dtype, separate_count: int = 0) -
 
 
 class FactorizationOutcome(NamedTuple):
-    """What is known after a factorization.
+    """Result of a factorization.
 
     Attributes
     ----------
     failure : int or None
         First position whose pivot is not positive.
     replaced : int
-        Pivots that were tiny.
+        Number of tiny pivots that were replaced.
     examined : (6,) float64 array
-        What `pivot_statistics.examination` found, zeros if it did not look.
+        Output of `pivot_statistics.examination`; zeros if it did not run.
     beyond : bool
-        It has found entries of L beyond `structs.LIMIT`.
+        Entries of L exceed `structs.LIMIT`.
     """
 
     failure: int | None
@@ -192,18 +191,18 @@ class FactorizationOutcome(NamedTuple):
 
 
 def counter_sizes(tree: Fronts) -> tuple[int, ...]:
-    """How many numbers each counter of `State` is, in their order."""
+    """Return the number of entries of each counter of `State`, in their order."""
     fronts, rows = len(tree.k), int(tree.tile_row[-1])
     return 2, 12, 1, tree.schedule.epochs, 1, fronts, rows, rows
 
 
 class State:
-    """Counters of a factorization, and its messages: of one at a time in a storage.
+    """Counters and messages of a factorization: of one at a time in a storage.
 
     Attributes
     ----------
     outcome : device array of int32
-        See sparse/front.cuh; then how many pivots were replaced.
+        See sparse/front.cuh; then the number of replaced pivots.
     examined : device array (6,) of float64
         For `pivot_statistics.examination`.
     sent : device array
@@ -224,21 +223,21 @@ class State:
         self._mirror, self._end = pattern.device.staged(self.all[:14]), pattern.device.fence()
 
     def clear(self) -> None:
-        """Enqueue what makes ready for a factorization: counters zero, messages unset."""
+        """Enqueue the preparation of a factorization: counters zero, messages unset."""
         self._device.clear(self.all)
         if self.sent.size:
             self._device.clear(self.sent, 0xFF)
 
     def fetch(self) -> None:
-        """Enqueue the copy of the outcome that `read` understands."""
+        """Enqueue the copy of the outcome for `read`."""
         self._mirror.fetch()
 
     def ended(self) -> None:
-        """Say that all of it is enqueued, and need not wait for what is enqueued from now on."""
+        """Mark the end of the enqueued work; `read` does not wait for later work."""
         self._end.record()
 
     def read(self) -> FactorizationOutcome:
-        """Understand the outcome that was fetched; waits."""
+        """Return the outcome that was fetched; waits."""
         self._end.synchronize()
         numbers = self._mirror.host.copy()
         failure, replaced, *_, low, high = numbers.tolist()

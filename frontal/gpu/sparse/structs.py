@@ -1,4 +1,4 @@
-"""What the kernels of fronts share with the host; see `runtime.structs`."""
+"""Structs and constants shared by the kernels of fronts and the host; see `runtime.structs`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LARGEST_ENTRY_DOC = (
 
 
 def _same(kind: str, *names: str) -> dict[str, str]:
-    """Fields of one type."""
+    """Return fields of one type."""
     return dict.fromkeys(names, kind)
 
 

@@ -1,4 +1,4 @@
-"""A factor's memory together with what has been prepared to compute with it."""
+"""The memory of a factor, with its factorization, solver and scaling."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .storage import State, Storage, allocate
 
 
 class PendingFactorization(NamedTuple):
-    """A factorization at work, with what it is of.
+    """A running factorization, with its matrix.
 
     Attributes
     ----------
     values : device array
-        As they were given.
+        The caller's array.
     """
 
     values: Array
@@ -37,7 +37,7 @@ class PendingFactorization(NamedTuple):
 
 
 class Computes(Protocol):
-    """What factorizes, as `Factorization` does."""
+    """A callable that factorizes, as `Factorization` does."""
 
     tiny: float
     values: Array
@@ -47,21 +47,21 @@ class Computes(Protocol):
 
 @dataclass
 class FactorWorkspace(Storage):
-    """The memory of a factor, and what computes with it and takes more of it.
+    """The memory of a factor, and the objects that compute with it.
 
     Attributes
     ----------
     factorization : Computes or None
         Overwrites the factor.
     solver : DeviceSolver or None
-        Solves with it.
+        Solves with the factor.
     equilibration : Equilibration or None
         Scales the values of the matrix.
     begun : PendingFactorization or None
-        What was launched before anybody asked for a factor.
-    at_once : dict
-        By op(A): the `AtOnce` that solves for one vector.
-    hopes : Hopes
+        A factorization launched before it was requested.
+    vector_solvers : dict
+        By op(A): the `VectorSolver` that solves for one vector.
+    backoff : Backoff
         Of factors in this memory.
     """
 
@@ -73,31 +73,31 @@ class FactorWorkspace(Storage):
     backoff: Backoff = field(default_factory=Backoff)
 
     def solver_of(self, pattern: DevicePattern) -> DeviceSolver:
-        """What solves with the factor; made when first asked for."""
+        """Return the solver with the factor, created at the first call."""
         if self.solver is None:
             self.solver = DeviceSolver(pattern, self)
         return self.solver
 
     def room(self, pattern: DevicePattern, values: Array, separate_count: int) -> Array:
-        """Where the values of a matrix are to be when they are factorized.
+        """Return the memory for the values of a matrix during its factorization.
 
         Parameters
         ----------
         values : device array
-            Where they are, and are read, if so many `apart` are none.
+            The values of the matrix; returned if `separate_count` is 0.
         """
         if not separate_count:
             return values
         if (
             self.spare is None or self.spare.values.size != separate_count
-        ):  # the first had them with it
+        ):  # only the first factorization has them in its allocation
             room = pattern.device.xp.empty(separate_count, self.panels.dtype)
             self.spare = None if self.spare is None else self.spare._replace(values=room)
             return room
         return self.spare.values
 
     def factorization_of(self, pattern: DevicePattern, values: Array, tiny: float) -> Computes:
-        """What overwrites the factor with that of the values there; made when first asked for."""
+        """Return the factorization of the values in this array, created at the first call."""
         factorization = self.factorization
         if (
             factorization is None
@@ -108,19 +108,19 @@ class FactorWorkspace(Storage):
         return factorization
 
     def ready(self, pattern: DevicePattern, matrix: DeviceMatrix, tiny: float) -> Computes:
-        """What factorizes a matrix, whose values are put where it reads them."""
+        """Return the factorization of a matrix, after copying its values to its memory."""
         matrix.settle(self)
         room = self.room(pattern, matrix.values, matrix.separate_count(self.panels.dtype))
         self.equilibration = matrix.scale(room, self.equilibration)
         return self.factorization_of(pattern, room, tiny)
 
     def renew_solver(self) -> None:
-        """Say that another factor is on its way."""
+        """Reset the solver for a new factor."""
         if self.solver is not None:
             self.solver.renew()
 
     def copy(self, pattern: DevicePattern) -> FactorWorkspace:
-        """The same numbers in other memory, with nothing prepared."""
+        """Return a copy of the factor in other memory, without solver and factorization."""
         separate_count = self.spare.values.size if self.spare else 0
         twin = FactorWorkspace(**vars(allocate(pattern, self.panels.dtype, separate_count)))
         end = max(pattern.layout(self.panels.dtype).places.panels, 1)
@@ -129,7 +129,7 @@ class FactorWorkspace(Storage):
         return twin
 
     def copy_vectors(self, device: Device, twin: FactorWorkspace) -> None:
-        """Copy all but panels to the memory of another factor."""
+        """Copy all arrays except panels to the memory of another factor."""
         for source, target in (
             (self.pivots, twin.pivots),
             (self.largest, twin.largest),
@@ -141,10 +141,10 @@ class FactorWorkspace(Storage):
 
 
 def begin_kernels(device: Device, method: Method, dtype: np.dtype, few: bool = True) -> None:
-    """Begin to compile what a factorization and a solve for one right-hand side wait for.
+    """Begin to compile the kernels of a factorization and a solve for one right-hand side.
 
-    What takes longest, or is needed first, comes first; what only small fronts need, if there are a
-    `few`.
+    Kernels that compile longest, or are needed first, come first. Kernels of small fronts are
+    included if `few` is true.
     """
     limits = device.limits
     kernels = [
@@ -159,7 +159,7 @@ def begin_kernels(device: Device, method: Method, dtype: np.dtype, few: bool = T
     if method.pivots:
         kernels.append(("front_pivots.cu", method.constants))
     flips: tuple[dict[str, int], ...] = ({}, {"FLIP": 1}) if method.panels == 2 else ({},)
-    # of a first solution with its condition number, estimated or certified, and of others
+    # widths of a first solution with its condition number, estimated or certified, and of others
     for width in (WIDTH, 2, 1):
         large, small = (
             f(dtype, width, limits) for f in (launch.front_solve, launch.front_solve_small)

@@ -1,13 +1,13 @@
-"""Nested dissection: a graph falls apart by separators, level by level, down to leaves.
+"""Nested dissection: separators split a graph recursively down to leaves.
 
-`NestedDissection` has parts on threads (`dissect.py`). A graph is coarsened once (`coarsen.py`,
-large ones by several threads in `team.py`); its coarser graphs are cut together with it
-(`split.py`). One part is bisected by `bisect.py`, which cuts the coarsest graph (`start.py`) and
-refines the separator on the way back (`improve.py`). `leaves.py` orders what is dissected no
-further.
+`NestedDissection` processes parts on threads (`dissect.py`). A graph is coarsened once
+(`coarsen.py`; large graphs by several threads in `levels.py`); its coarser graphs are split
+together with it (`split.py`, or `team.py` by several threads). `bisect.py` bisects a part: it cuts
+the coarsest graph (`start.py`) and refines the separator on each finer level (`improve.py`).
+`leaves.py` orders the leaves.
 
-`Layers` has larger parts on threads (`layered.py`), cut along layers of breadth first searches
-(`layers.py`); the elimination tree of the whole is put together from theirs (`merged_trees.py`).
+`Layers` processes larger parts on threads (`layered.py`), cut along layers of breadth-first
+searches (`layers.py`); their elimination trees are merged into one (`merged_trees.py`).
 """
 
 from .dissect import NestedDissection

@@ -1,7 +1,7 @@
-"""Multilevel bisection by a separator: coarsen, cut the coarsest graph, refine on the way back.
+"""Multilevel bisection by a separator: coarsen, cut the coarsest graph, refine on finer levels.
 
-What a part is coarsened to is cut together with it, so that its sides need be coarsened only from
-where few nodes are left: matchings of large graphs are made once for all parts of a component.
+The coarser graphs of a part are split together with it, so its sides need coarsening only below
+the levels that they inherit: large graphs are matched once for all parts of a component.
 
 Reference: G. Karypis, V. Kumar, SIAM J. Sci. Comput. 20 (1998).
 """
@@ -16,15 +16,15 @@ from .graph import Levels, Weighted, level, scrambled
 from .improve import make_work, refine
 from .start import ALL, first_separator
 
-COARSEST = 100  # nodes
-MIN_LEVEL_NODES = 120  # nodes of a level, from which on it is cut together with the part
-STALLED = 0.95  # of its nodes that a coarser graph has, from which on coarsening ends
-LARGEST_SIDE = 0.6  # of the weight
+COARSEST = 100  # nodes at which coarsening ends
+MIN_LEVEL_NODES = 120  # levels with more nodes are split together with the part
+STALLED = 0.95  # ratio of coarse to fine nodes above which coarsening ends
+LARGEST_SIDE = 0.6  # largest weight of a side, as a share of the total weight
 
 
 @allocating
 def _coarsened(graph, total, count, min_nodes, seed, stop):
-    """The graph, the `count`-th of its levels, and coarser ones, and the maps between them."""
+    """Return the graph, level `count` of its component, with coarser graphs, and maps to them."""
     graphs, maps = [graph], [np.empty(0, np.int32)]
     while graphs[-1].weight.size > min_nodes and stop[0] == 0:
         fine = graphs[-1]
@@ -38,7 +38,7 @@ def _coarsened(graph, total, count, min_nodes, seed, stop):
 
 @jit
 def with_levels(graph, count, seed, stop):
-    """The `count`-th level of a component, with coarser ones to `MIN_LEVEL_NODES` nodes."""
+    """Return level `count` of a component with coarser levels down to `MIN_LEVEL_NODES` nodes."""
     total = graph.weight.astype(np.int64).sum()
     graphs, maps = _coarsened(graph, total, count, MIN_LEVEL_NODES, seed, stop)
     first = np.zeros(len(graphs) + 1, np.int64)
@@ -62,7 +62,7 @@ def with_levels(graph, count, seed, stop):
 
 @allocating
 def _finer(graph, coarse_of, coarse, weight, work, max_weight, share, stop):
-    """The side of each node of a graph, from those of a coarser one, refined."""
+    """Project the sides of a coarser graph to a graph, refine them, and return them."""
     where = np.empty(coarse_of.size, np.int8)
     for v in range(coarse_of.size):
         where[v] = coarse[coarse_of[v]]
@@ -73,7 +73,7 @@ def _finer(graph, coarse_of, coarse, weight, work, max_weight, share, stop):
 
 @jit
 def bisect(levels, seed, stop):
-    """Side of each node: 0, 1 or `SEPARATOR`; ends early where ``stop[0]`` becomes nonzero."""
+    """Return the side of each node: 0, 1 or `SEPARATOR`; end early if ``stop[0]`` is nonzero."""
     count = levels.first.size - 1
     coarsest = level(levels, count - 1)
     total = np.int64(0)

@@ -1,8 +1,8 @@
-"""Coarsening: nodes that attract each other most become one.
+"""Coarsening: pairs of nodes with the highest mutual rating are merged.
 
-Each free node proposes to its best free neighbour, and those that propose to each other are
-matched: no result depends on the order in which nodes are looked at. An edge attracts by
-``edge^2 / (weight * weight)``, equal ones by a hash of the edge.
+Each free node proposes to its best free neighbour, and mutual proposals are matched. The result
+does not depend on the order in which nodes are visited. The rating of an edge is
+``edge^2 / (weight * weight)``; a hash of the edge breaks ties.
 
 References: G. Karypis, V. Kumar, SIAM J. Sci. Comput. 20 (1998), multilevel bisection; M. S.
 Gilbert, K. Madduri, E. G. Boman, S. Rajamanickam, arXiv 2304.13194, pairs at distance two.
@@ -15,22 +15,20 @@ import numpy as np
 from ...compile.jit import allocating, inner, jit
 from .graph import Weighted, edge_hash
 
-ROUNDS = 6  # of proposals; later ones match few
-HEAVIEST = 0.015  # of the weight of a graph that a node of a coarser one may have
-MATCHED = np.int32(2**31 - 1)  # weight of a node that nobody may propose to
-MAX_UNMATCHED_SHARE = (
-    0.15  # of all nodes that were not matched, from which distant pairs are sought
-)
+ROUNDS = 6  # most rounds of proposals; later rounds match few nodes
+HEAVIEST = 0.015  # largest weight of a coarse node over the total weight
+MATCHED = np.int32(2**31 - 1)  # weight that excludes a node from proposals
+MAX_UNMATCHED_SHARE = 0.15  # share of unmatched nodes above which pairs at distance two are matched
 
 
 @jit
 def propose(graph, free, mate, open_weight, proposal, heaviest, seed):
-    """Best free neighbour of each free node, -1 where it has none."""
+    """Set `proposal` of each free node to its best free neighbour, or -1 if it has none."""
     for k in range(free.size):
         v = free[k]
         if proposal[v] >= 0 and mate[proposal[v]] < 0:
-            continue  # it was the best of more
-        best, best_hash = np.int32(-1), np.int64(-1)  # no hash while there was no tie
+            continue  # best of a larger set, and still free
+        best, best_hash = np.int32(-1), np.int64(-1)  # no hash before the first tie
         best_edge, best_weight = 0.0, 1.0
         limit = heaviest - graph.weight[v]
         for p in range(graph.begin[v], graph.begin[v + 1]):
@@ -56,7 +54,7 @@ def propose(graph, free, mate, open_weight, proposal, heaviest, seed):
 
 @jit
 def accept(free, mate, open_weight, proposal):
-    """Match mutual proposals; how many nodes may still be matched is returned, first in `free`."""
+    """Match mutual proposals; move nodes that may match later to the front; return their number."""
     for k in range(free.size):
         v = free[k]
         u = proposal[v]
@@ -74,7 +72,7 @@ def accept(free, mate, open_weight, proposal):
 
 @allocating
 def pair_at_distance_two(graph, mate, heaviest):
-    """Match free nodes that have the same best neighbour, two by two."""
+    """Match free nodes in pairs that have the same best neighbour."""
     n = mate.size
     waiting = np.full(n, -1, np.int32)
     for v in range(n):
@@ -98,7 +96,7 @@ def pair_at_distance_two(graph, mate, heaviest):
 
 @jit
 def _match_the_rest(graph, mate, heaviest):
-    """Match what proposals left over: distant pairs, if it is much, or nodes with themselves."""
+    """Match the remaining nodes in pairs at distance two if they are many, else with themselves."""
     n = mate.size
     alone = 0
     for v in range(n):
@@ -112,7 +110,7 @@ def _match_the_rest(graph, mate, heaviest):
 
 @allocating
 def _match(graph, heaviest, seed):
-    """The node that each node is merged with, or itself."""
+    """Return, for each node, the node that it is merged with, or itself."""
     n = graph.weight.size
     mate = np.full(n, -1, np.int32)
     proposal = np.full(n, -1, np.int32)
@@ -130,7 +128,7 @@ def _match(graph, heaviest, seed):
 
 @inner
 def _append_neighbours(graph, v, coarse, coarse_of, place, base, near, edge, count):
-    """Add the coarse neighbours of fine node v to a row that begins at `base`; its new length."""
+    """Add the coarse neighbours of fine node v to the row at `base`; return its new length."""
     for p in range(graph.begin[v], graph.begin[v + 1]):
         c = coarse_of[graph.near[p]]
         if c == coarse:
@@ -148,7 +146,7 @@ def _append_neighbours(graph, v, coarse, coarse_of, place, base, near, edge, cou
 
 @jit
 def count_pairs(mate, first, last):
-    """How many pairs have their smaller node in a range."""
+    """Return the number of pairs whose smaller node is in a range."""
     count = 0
     for v in range(first, last):
         count += mate[v] >= v
@@ -166,7 +164,7 @@ def number_pairs(mate, first, last, coarse, coarse_of):
 
 @inner
 def count_max_entries(graph, mate, first, last):
-    """Entries of the rows of the pairs whose smaller node is in a range, at most."""
+    """Return an upper bound of the row entries of pairs whose smaller node is in a range."""
     entries = 0
     for v in range(first, last):
         if mate[v] >= v:
@@ -178,10 +176,10 @@ def count_max_entries(graph, mate, first, last):
 
 @inner
 def contract(graph, mate, coarse_of, first, last, place, k, q, begin, near, edge, weight):
-    """The rows of the coarse graph for the pairs of a range: the k-th, from the q-th entry on.
+    """Write the rows of the coarse graph for the pairs of a range, from row k and entry q on.
 
-    `place` is -1 for each coarse node, before and afterwards. Of each row `begin` gets its end, one
-    place later, counted from the first entry. Returns how many entries there are.
+    `place` is -1 for each coarse node, on entry and on return. ``begin[k + 1]`` receives the end of
+    row k, relative to the first entry of the range. Return the number of entries.
     """
     start = q
     for v in range(first, last):
@@ -203,13 +201,13 @@ def contract(graph, mate, coarse_of, first, last, place, k, q, begin, near, edge
 
 @jit
 def heaviest_node(total):
-    """Weight that a node of a coarser graph may have, of a graph of this weight."""
+    """Return the largest weight of a coarse node for a graph of weight `total`."""
     return max(np.int64(HEAVIEST * total), np.int64(2))
 
 
 @allocating
 def coarser(graph, total, seed):
-    """A graph of about half the nodes, and the node of it that each node belongs to."""
+    """Return a coarser graph of about half the nodes, and the coarse node of each node."""
     n = graph.weight.size
     mate = _match(graph, heaviest_node(total), seed)
     coarse_of = np.empty(n, np.int32)

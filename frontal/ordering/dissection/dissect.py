@@ -1,4 +1,4 @@
-"""Nested dissection on threads: the same order for any number of them."""
+"""Nested dissection on threads; the order does not depend on their number."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .split import dissect_to_leaves, leaf_size, split
 from .task_pool import TaskPool, work_off
 from .team import RANGE, Team
 
-MIN_EDGES_PER_THREAD = 20_000  # edges of a component for each thread that coarsens it, at least
-GRAIN = 5_000  # nodes of a part that one thread dissects to the end
+MIN_EDGES_PER_THREAD = 20_000  # least edges of a component per thread that coarsens it
+GRAIN = 5_000  # most nodes of a part that one thread dissects down to leaves
 
 
 class Component:
-    """A connected graph and the order of its nodes, as far as it is known.
+    """A connected graph and the order of its nodes, which its parts fill in.
 
     Attributes
     ----------
@@ -30,19 +30,19 @@ class Component:
     perm : (n,) int32 array
         The node eliminated k-th.
     leaf : int
-        Nodes of a part that is dissected no further.
+        Most nodes of a leaf.
     stop : (1,) int32 array
-        Not zero once nobody waits for the order any more.
+        Nonzero once the run is cancelled.
     """
 
     def __init__(self, compressed: CompressedGraph, stop: np.ndarray) -> None:
         self.compressed, self.stop = compressed, stop
         self.perm = np.empty(compressed.graph.n, np.int32)
         self.leaf = leaf_size(compressed.graph.n)
-        self._labels: list[np.ndarray] = []  # room for threads; append and pop are atomic
+        self._labels: list[np.ndarray] = []  # reused arrays; append and pop are atomic
 
     def undivided(self, seed: int, threads: int) -> DissectionPart:
-        """All nodes as a part, whose coarser graphs are made by so many threads."""
+        """Return all nodes as one part; compute its coarser graphs with up to `threads` threads."""
         adjacency = self.compressed.graph
         weights = self.compressed.weights.astype(np.int32)
         edges = np.ones(adjacency.nnz, np.int32)
@@ -56,7 +56,7 @@ class Component:
         return DissectionPart(self, levels, np.arange(adjacency.n, dtype=np.int32), 0, seed)
 
     def order_inside(self, names: np.ndarray, class_of: np.ndarray) -> np.ndarray:
-        """Order of some nodes, class by class."""
+        """Return the nodes `names` in elimination order, class by class."""
         graph = self.compressed.graph
         label = self._labels.pop() if self._labels else np.full(graph.n, -1, np.int32)
         order = order_inside(graph, names, class_of, label)
@@ -65,10 +65,10 @@ class Component:
 
 
 class DissectionPart(NamedTuple):
-    """A part of a component: its own levels, and the names of its nodes in the component.
+    """A part of a component: its levels, and the names of its nodes in the component.
 
-    Its nodes are eliminated one after the other from the place `first` on. Its `seed` depends on
-    its place in the tree of parts alone, so that threads change no result.
+    The nodes occupy consecutive positions of the elimination order, from `first` on. The `seed`
+    depends only on the position in the tree of parts, so the number of threads changes no result.
     """
 
     component: Component
@@ -78,9 +78,9 @@ class DissectionPart(NamedTuple):
     seed: int
 
     def work(self, threads: int) -> list[DissectionPart]:
-        """Order the part, or what separates two smaller ones, which are returned.
+        """Order the part, or order its separator and return the two sides as parts.
 
-        A large part takes its share of the `threads` that all parts have.
+        A large part uses a share of the `threads` proportional to its nodes.
         """
         component, levels, names, first, seed = self
         n = names.size
@@ -108,20 +108,20 @@ class DissectionPart(NamedTuple):
 
 
 class NestedDissection(TaskPool[np.ndarray]):
-    """Nested dissection at work on a graph; as a context manager, it is ended on leaving.
+    """A run of nested dissection on a graph; as a context manager, it is cancelled on exit.
 
-    Separators are found by multilevel bisection, parts of some hundred nodes and the separators
-    between them ordered by constrained minimum degree. All ties are broken by hashes: the order
-    depends on graph and seed, not on threads.
+    Multilevel bisection computes the separators; constrained minimum degree orders the leaves of
+    a few hundred nodes and the separators between them. Hashes break all ties: the order depends
+    on graph and seed, not on threads.
 
     Parameters
     ----------
     components : Components
         The graph.
     seed : int
-        Another one gives another order, about as good.
+        Different seeds give different orders of about the same quality.
     threads : int
-        How many work.
+        Number of threads.
 
     References
     ----------
@@ -149,7 +149,7 @@ class NestedDissection(TaskPool[np.ndarray]):
         return self._components.assemble([part.component.perm for part in subgraphs])
 
     def _begin(self) -> list[DissectionPart]:
-        """All components as parts. A graph is coarsened as one until it is known not to be."""
+        """Return all components as parts; coarsen the whole graph while components are searched."""
         full_graph, args = self._components.undivided, (self._seed, self._threads)
         if full_graph is not None and self._threads > 1:
             with BackgroundTask(lambda: self._components.compressed) as known:

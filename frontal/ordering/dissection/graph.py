@@ -1,4 +1,4 @@
-"""Weighted graphs of a dissection: the part of a graph that is cut, and its coarser levels."""
+"""Weighted graphs of a dissection: a part of a graph, and its coarser levels."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import numpy as np
 
 from ...compile.jit import inner, jit
 
-SEPARATOR = 2  # beside 0 and 1, the sides of a bisection
+SEPARATOR = 2  # the side of separator nodes; 0 and 1 are the sides of a bisection
 
 
 class Weighted(NamedTuple):
-    """A graph whose nodes and edges stand for several of a finer one.
+    """A graph whose nodes and edges represent several nodes and edges of a finer graph.
 
     Attributes
     ----------
     begin : (n + 1,) int64 array
-        Where the neighbours of each node start.
+        Start of each node's neighbours.
     near : (nnz,) int32 array
         Neighbours.
     edge : (nnz,) int32 array
-        Weight of each edge, the same from both its ends.
+        Weight of each edge, stored at both ends.
     weight : (n,) int32 array
         Weight of each node.
     """
@@ -33,15 +33,15 @@ class Weighted(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """A graph and coarser ones: all their nodes one after the other, the finest first.
+    """A graph and its coarser graphs, concatenated, the finest first.
 
     Attributes
     ----------
     graph : Weighted
         All levels; neighbours are numbered within their level.
-    coarse_of : (graph.n,) int32 array
-        The node of the next level, numbered within it, that each node belongs to; on the last
-        level of no meaning.
+    coarse_of : (n,) int32 array
+        For each of the n nodes of all levels its node of the next level, numbered within that
+        level; undefined on the last level.
     first : (levels + 1,) int64 array
         The first node of each level.
     """
@@ -53,14 +53,14 @@ class Levels(NamedTuple):
 
 @jit
 def level(levels, k):
-    """The graph of a level."""
+    """Return the graph of level k."""
     graph, first, last = levels.graph, levels.first[k], levels.first[k + 1]
     return Weighted(graph.begin[first : last + 1], graph.near, graph.edge, graph.weight[first:last])
 
 
 @jit
 def scrambled(a, b):
-    """A hash of two integers, 32 bits: ties are broken by it, in any order of the nodes alike."""
+    """Return a 32-bit hash of two integers, which breaks ties independently of the node order."""
     x = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(b)
     x = (x ^ (x >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     x = (x ^ (x >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
@@ -69,7 +69,7 @@ def scrambled(a, b):
 
 @inner
 def edge_hash(u, v, seed):
-    """A hash of an edge, the same from both its ends; sum and product are one pair's alone."""
+    """Return a hash of an edge, the same from both ends; sum and product identify the pair."""
     total, product = np.uint64(np.int64(u) + v), np.uint64(np.int64(u) * v)
     x = (total * np.uint64(0x9E3779B97F4A7C15) + product) ^ np.uint64(seed)
     return np.int64((x * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(32))

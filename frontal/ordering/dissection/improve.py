@@ -1,13 +1,13 @@
-"""Fiduccia and Mattheyses on a vertex separator: nodes leave it for a side, losing moves included.
+"""Refinement of vertex separators by Fiduccia and Mattheyses: nodes move to a side.
 
-A node that goes to one side pulls its neighbours on the other into the separator. In a pass each
-node moves once at most, the best move first, also where the separator grows; in the end the moves
-after the best state are undone. The work is proportional to the edges around the separator.
+A node that moves to one side pulls its neighbours on the opposite side into the separator. In a
+pass each node moves at most once, the best move first, even if the separator grows; at the end the
+moves after the best state are undone. The work is proportional to the edges around the separator.
 
 References: C. M. Fiduccia, R. M. Mattheyses, 19th DAC (1982); C. Ashcraft, J. W. H. Liu, SIAM J.
 Matrix Anal. Appl. 19 (1998), and G. Karypis's METIS, for separators of nodes.
 
-A side has at most a given weight, and at most a share, in hundredths, of what both sides have.
+The weight of a side is limited, absolutely and as a share, in percent, of the weight of both sides.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ import numpy as np
 from ...compile.jit import allocating, inner
 from .graph import SEPARATOR
 
-PASSES = 3  # at most
+PASSES = 3  # most passes
 PATIENCE = 100  # moves without a better state that end a pass
-ABSENT = -1
+ABSENT = -1  # position of a node that is not in the heap
 
-# Columns of `RefinementWorkspace.state`. What a move reads of a node lies together, in half a
-# cache line.
-INSIDE = 0  # and 1: weight of its neighbours on either side
-PLACE = 2  # and 3: where it is in the heap of either side
+# Columns of `RefinementWorkspace.state`: all that a move reads about a node, in half a cache line.
+INSIDE = 0  # and 1: weight of the node's neighbours on side 0 and 1
+PLACE = 2  # and 3: position of the node in the heap of side 0 and 1
 WEIGHT, RANK, MOVED = 4, 5, 6
 COLUMNS = 8
 # Entries of `RefinementWorkspace.sizes`, after the lengths of both heaps.
@@ -34,20 +33,20 @@ MEMBERS, PULLED, MOVES, PASS = 2, 3, 4, 5
 
 
 class RefinementWorkspace(NamedTuple):
-    """Room for the refinement of graphs up to n nodes.
+    """Workspace for the refinement of graphs up to n nodes.
 
     Attributes
     ----------
     state : (n, COLUMNS) int32 array
-        What is known of nodes that are, or were, in the separator.
+        State of nodes that are, or were, in the separator.
     heap : (2, n) int32 array
-        Nodes that may move to either side, the best first.
+        Nodes that may move to side 0 and to side 1, the best first.
     member : (n,) int32 array
         Nodes of the separator.
     pulled, history, until : int32 arrays
-        Nodes pulled in and moved in this pass, and how many were pulled in until then.
+        Nodes pulled in and nodes moved in this pass; length of `pulled` before each move.
     sizes : (6,) int64 array
-        Lengths of `heap`, `member`, `pulled`, `history`, and the number of the pass.
+        Lengths of both heaps, of `member`, `pulled`, `history`, and the number of the pass.
     """
 
     state: np.ndarray
@@ -61,12 +60,12 @@ class RefinementWorkspace(NamedTuple):
 
 @allocating
 def make_work(n):
-    """Room for graphs of up to n nodes."""
+    """Return a workspace for graphs of up to n nodes."""
     return RefinementWorkspace(
         np.zeros((n, COLUMNS), np.int32),
         np.empty((2, n), np.int32),
         np.empty(n, np.int32),
-        np.empty(2 * n, np.int32),  # a node is pulled before it moves, and once more after
+        np.empty(2 * n, np.int32),  # a node can be pulled before its move and once after
         np.empty(n, np.int32),
         np.empty(n + 1, np.int32),
         np.zeros(6, np.int64),
@@ -75,13 +74,13 @@ def make_work(n):
 
 @inner
 def _gain(state, side, v):
-    """By how much the separator gets lighter if v goes to a side."""
+    """Return the decrease of the separator's weight if v moves to a side."""
     return state[v, WEIGHT] - state[v, INSIDE + 1 - side]
 
 
 @inner
 def _sift(state, heap, count, side, v, hole):
-    """Put v where it belongs in a heap, from a place that is free on."""
+    """Sift v up or down a heap from the free position `hole` to its position."""
     size, gain = count[side], _gain(state, side, v)
     while hole > 0:  # towards the root
         above = (hole - 1) >> 1
@@ -120,7 +119,7 @@ def _push(state, heap, count, side, v):
 
 @inner
 def _drop(state, heap, count, side, v):
-    """Take v out of a heap, if it is there."""
+    """Remove v from a heap if it is in it."""
     hole = state[v, PLACE + side]
     if hole == ABSENT:
         return
@@ -133,7 +132,7 @@ def _drop(state, heap, count, side, v):
 
 @inner
 def _change(state, heap, count, v, side, amount):
-    """A neighbour of v, a node of the separator, came to a side, or left it."""
+    """Update separator node v after a neighbour of weight `amount` joined (< 0: left) a side."""
     state[v, INSIDE + side] += amount
     place = state[v, PLACE + 1 - side]
     if place != ABSENT:
@@ -160,7 +159,7 @@ def _join(begin, near, node, where, state, member, count, v):
 
 @inner
 def _leave(where, state, member, count, v, side):
-    """Take v out of the separator."""
+    """Remove v from the separator to a side."""
     count[MEMBERS] -= 1
     last = member[count[MEMBERS]]
     member[state[v, RANK]] = last
@@ -188,7 +187,7 @@ def _pull(begin, near, node, where, weight, state, heap, member, pulled, count, 
 
 @inner
 def _move(begin, near, node, where, weight, state, heap, member, pulled, count, v, side):
-    """Move v from the separator to a side, and pull in its neighbours on the other."""
+    """Move v from the separator to a side, and pull in its neighbours on the opposite side."""
     _drop(state, heap, count, 0, v)
     _drop(state, heap, count, 1, v)
     _leave(where, state, member, count, v, side)
@@ -231,7 +230,7 @@ def _undo(begin, near, node, where, weight, state, member, pulled, history, unti
 
 @inner
 def _may_move(weight, state, v, side, max_weight, share):
-    """Whether v leaves no side too heavy if it goes to a side; the lighter one may always grow."""
+    """Return whether v may move to a side; the `share` limits only the heavier side."""
     new_weight = weight[side] + state[v, WEIGHT]
     if new_weight > max_weight:
         return False
@@ -241,9 +240,9 @@ def _may_move(weight, state, v, side, max_weight, share):
 
 @inner
 def _next(weight, state, heap, count, max_weight, share):
-    """The best move that leaves no side too heavy: (node, side), -1 where there is none."""
+    """Return the best move that leaves no side too heavy: (node, side); node -1 if none."""
     while count[0] + count[1] > 0:
-        side = np.int64(weight[1] < weight[0])  # of equal moves the one to the lighter side
+        side = np.int64(weight[1] < weight[0])  # ties: move to the lighter side
         if count[side] == 0:
             side = 1 - side
         elif count[1 - side] > 0 and weight[1 - side] <= max_weight:
@@ -266,7 +265,7 @@ def _overweight(weight, max_weight, share):
 
 @inner
 def is_better(weight, reference, max_weight, share):
-    """Whether one state is better than another: overweight, separator, balance, in this order."""
+    """Return whether a state is better: by overweight, then separator weight, then balance."""
     over, reference_over = (
         _overweight(weight, max_weight, share),
         _overweight(reference, max_weight, share),
@@ -286,7 +285,7 @@ def _copy(weight, best):
 
 @inner
 def _run_pass(graph, where, weight, work, max_weight, share, best):
-    """One pass; whether it found a better state."""
+    """Run one pass; return whether it found a better state."""
     begin, near, node = graph.begin, graph.near, graph.weight
     state, heap, member, pulled, history, until, count = work
     count[0] = count[1] = count[PULLED] = count[MOVES] = until[0] = 0
@@ -318,9 +317,9 @@ def _run_pass(graph, where, weight, work, max_weight, share, best):
 
 @allocating
 def refine(graph, where, weight, work, max_weight, share):
-    """Make a separator lighter, and no side heavier than `most` and its `share`, where it can.
+    """Make a separator lighter, and sides within `max_weight` and `share`, as far as possible.
 
-    `where` has the side of each node and `weight` the weights of sides and separator.
+    `where` holds the side of each node, `weight` the weights of both sides and the separator.
     """
     begin, near, node = graph.begin, graph.near, graph.weight
     best = np.empty_like(weight)

@@ -1,4 +1,4 @@
-"""Dissection by layers into large parts, of which each is ordered by minimum degree on a thread."""
+"""Dissection by layers into large parts; one thread orders each part by minimum degree."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from .leaves import Leaf, empty_labels, order_leaf
 from .merged_trees import graft
 from .task_pool import TaskPool, work_off
 
-MIN_LEAVES = 64  # at least, of a large graph
-MIN_CUT_NODES = 400  # nodes of a part that is cut
-SECTION = 0.8  # times n^(2/3): of a grid, through the middle of its diagonal, and no more
+MIN_LEAVES = 64  # least leaves of a large graph
+MIN_CUT_NODES = 400  # nodes; larger parts may be cut
+SECTION = 0.8  # largest layer of a grid from a corner, halfway along the diagonal, over n^(2/3)
 
 Ordered = tuple[np.ndarray, np.ndarray, np.ndarray]  # nodes; parent and count of each column
 
 
 class _Common:
-    """What the parts of a graph have in common.
+    """State that the parts of a graph share.
 
     Attributes
     ----------
     leaves, separators : dict
-        Parts, and nodes of separators that are not empty, by their place among all nodes.
+        Ordered parts, and nodes of nonempty separators, by position in the elimination order.
     uncut : bool
-        Whether no separator was found at all.
+        Whether the graph has no light separator.
     """
 
     def __init__(self, graph: Graph, weights: np.ndarray, stop: np.ndarray) -> None:
@@ -39,12 +39,12 @@ class _Common:
         self.separators: dict[int, np.ndarray] = {}
         self.leaf = max(n // MIN_LEAVES, MIN_CUT_NODES)
         self.uncut, self.size = False, n
-        self._labels: list[np.ndarray] = []  # room for threads; append and pop are atomic
+        self._labels: list[np.ndarray] = []  # reused arrays; append and pop are atomic
 
     def first(self) -> LayeredPart:
-        """All nodes but those with very many neighbours, which come last.
+        """Return all nodes except the dense ones as a part; dense nodes are ordered last.
 
-        The layers of a grid without triangles are as light from any corner.
+        In a grid without triangles the layers from any corner are equally light.
         """
         names, limit = np.empty(self.graph.n, np.int32), dense_limit(self.graph)
         size, corner = map(int, sort_dense(self.graph.indptr, limit, self.mark, names))
@@ -57,18 +57,18 @@ class _Common:
         return LayeredPart(self, names[:size], 0, 0, 0)
 
     def order(self, first: int, names: np.ndarray) -> None:
-        """Order some nodes, which come to a place, by minimum degree."""
+        """Order the nodes `names` at position `first` by minimum degree."""
         label = self._labels.pop() if self._labels else empty_labels(self.graph.n)
         self.leaves[first] = order_leaf(self.graph, self.weights, names, label)
         self._labels.append(label)
 
     def separate(self, first: int, names: np.ndarray) -> None:
-        """Nodes of a separator, if there are any, come to a place."""
+        """Store the nodes of a nonempty separator at position `first`."""
         if names.size:
             self.separators[first] = names
 
     def order_all(self) -> Ordered:
-        """The order of all nodes, and its tree."""
+        """Return the order of all nodes and its tree."""
         leaves = [self.leaves[first] for first in sorted(self.leaves)]
         separators = [self.separators[first] for first in sorted(self.separators)]
         others = np.concatenate([np.empty(0, np.int32), *separators])
@@ -76,9 +76,9 @@ class _Common:
 
 
 class LayeredPart(NamedTuple):
-    """A part of a graph, eliminated from the place `first` on.
+    """A part of a graph, at position `first` of the elimination order.
 
-    Its search begins at ``names[start]``; the separator that has made it weighs `above`.
+    Its search begins at ``names[start]``; the separator that cut it off weighs `above`.
     """
 
     common: _Common
@@ -88,7 +88,7 @@ class LayeredPart(NamedTuple):
     above: int
 
     def work(self) -> list[LayeredPart]:
-        """Order the part, or what separates two smaller ones, which are returned."""
+        """Order the part, or store its separator and return the two sides as parts."""
         common, names, first = self.common, self.names, self.first
         if common.stop[0] or not names.size:
             return []
@@ -100,7 +100,7 @@ class LayeredPart(NamedTuple):
             size0, size1, weight = map(int, sizes)
             if size0:
                 common.separate(first + size0 + size1, names[size0 + size1 :])
-                return [  # where the layers end that were cut apart, there is a rim
+                return [  # searches begin at the rim: at the first and the last layer
                     LayeredPart(common, names[:size0], first, -1, weight),
                     LayeredPart(common, names[size0 : size0 + size1], first + size0, 0, weight),
                 ]
@@ -111,18 +111,18 @@ class LayeredPart(NamedTuple):
 
 
 class Layers(TaskPool[Ordered | None]):
-    """Dissection by layers at work on a graph; as a context manager, it is ended on leaving.
+    """A run of dissection by layers; as a context manager, it is cancelled on exit.
 
-    It costs about what minimum degree does, and is done by many threads. The order depends on the
-    graph alone; with it comes its elimination tree.
+    It costs about as much as minimum degree and is parallel. The order depends on the graph alone.
+    The result also holds the elimination tree.
 
     Parameters
     ----------
     graph : Graph
     weights : (graph.n,) int array, optional
-        How many nodes each stands for.
+        Number of nodes that each node represents.
     threads : int
-        How many work.
+        Number of threads.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class Layers(TaskPool[Ordered | None]):
         super().__init__(threads)
 
     def _order(self) -> Ordered | None:
-        """Order and tree; None where the graph has no light separator, and is no mesh."""
+        """Return order and tree, or None if the graph has no light separator, so is no mesh."""
         common = _Common(self._graph, self._weights, self._stop)
         work_off([common.first()], LayeredPart.work, self._threads)
         return None if common.uncut or self._stop[0] else common.order_all()

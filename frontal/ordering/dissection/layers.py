@@ -1,7 +1,7 @@
-"""Separators that are layers of a breadth first search, moved a little to where they are lighter.
+"""Separators from layers of a breadth-first search, refined in a band of layers.
 
-All nodes that are equally far from one node at the rim of a mesh are between those that are nearer
-and those that are farther. Nothing is coarsened for that: a separator costs a search or two.
+The nodes at one distance from a node at the rim of a mesh separate the nearer nodes from the
+farther ones. No graph is coarsened: a separator costs one or two searches.
 
 References: A. George, J. W. H. Liu, SIAM J. Numer. Anal. 15 (1978), for the layers; C. Chevalier,
 F. Pellegrini, Parallel Comput. 34 (2008), for refinement in a band.
@@ -17,22 +17,22 @@ from .graph import SEPARATOR, Weighted
 from .improve import make_work, refine
 from .start import ALL
 
-SEARCHES = 3  # at most
-BAND = 3  # layers on either side to which a separator may move
-MARKS = SEARCHES + 1  # numbers that a part has for its nodes
-MIN_SIDE_WEIGHT = 0.1  # of the weight
-HEAVY = 4.0  # times n^(2/3): a separator of no mesh
-LIGHT = 1.05  # times sqrt(n): one that is as light as in a plane square
-LIGHTER = 0.5  # of the one above: another search would find none that is much lighter
-FACE = 0.1  # of the best layer: where the last one has as much, the part ends with a face
+SEARCHES = 3  # most searches for a separator
+BAND = 3  # layers on either side into which a separator may move
+MARKS = SEARCHES + 1  # distinct marks per node that a part uses
+MIN_SIDE_WEIGHT = 0.1  # least weight of a side, as a share of the part
+HEAVY = 4.0  # weight of a separator over n^(2/3) above which the graph is no mesh
+LIGHT = 1.05  # weight over sqrt(n) of a separator of a plane square, too light for another search
+LIGHTER = 0.5  # weight of a separator over the one above that makes another search useless
+FACE = 0.1  # least weight of the last layer over the best layer if the part ends with a face
 
 
 @jit
 def sort_dense(indptr, max_degree, mark, names):
-    """All nodes, those with more than `most` neighbours at the end.
+    """Fill `names` with all nodes, those with more than `max_degree` neighbours at the end.
 
-    The mark of these is -1, that of all others 0. Returns how many these are, and the place of
-    the first of them with fewest neighbours: a corner of grids.
+    Dense nodes get the mark -1, all other nodes 0. Return the number of other nodes, and the
+    position of the first of them with the fewest neighbours: a corner in grids.
     """
     first, last, fewest, corner = 0, names.size, names.size, 0
     for v in range(names.size):
@@ -50,11 +50,11 @@ def sort_dense(indptr, max_degree, mark, names):
 
 @inner
 def _search(indptr, indices, weights, mark, stamp, names, starts, queue, first, below, stop):
-    """Put the nodes that are marked `own` into a queue, layer by layer, and mark them anew.
+    """Append the nodes with mark `stamp` to a queue, layer by layer, with new mark ``stamp + 1``.
 
-    Layer k is ``queue[first[k] : first[k + 1]]``, the first one `starts`; all before it weigh
-    ``below[k]``. Between components there is an empty one. Returns how many there are; 0 if nobody
-    waits any more.
+    Layer k is ``queue[first[k] : first[k + 1]]``, and layer 0 is `starts`; all layers before
+    layer k weigh ``below[k]``. An empty layer separates components. Return the number of layers,
+    or 0 once ``stop[0]`` is nonzero.
     """
     count = scan = begin = 0
     end, heavy = starts.size, np.int64(0)
@@ -89,7 +89,7 @@ def _search(indptr, indices, weights, mark, stamp, names, starts, queue, first, 
 
 @inner
 def _best_layer(below, count):
-    """The layer lightest over the lighter side, -1 if there is none; and what it is over that."""
+    """Return the layer of least weight relative to its lighter side, or -1, and that ratio."""
     best, best_share = np.int64(-1), np.inf
     for k in range(1, count):
         side = min(below[k], below[count] - below[k + 1])
@@ -101,10 +101,10 @@ def _best_layer(below, count):
 
 @allocating
 def _next_starts(queue, first, below, count, best, turn):
-    """Where the next search begins: in the last layer, with all of it if it is a face.
+    """Return the start of the next search: one node or all nodes of the last layer.
 
-    The second search of a part that ends with faces begins at one node of one of them: the third
-    comes back from the face that is opposite to it, by layers that are parallel to it.
+    If the last layer is a face, the second search begins at one node of it. The third search
+    begins with the whole opposite face, so that its layers are parallel to that face.
     """
     last, n = first[count - 1], queue.size
     end, layer_weight = below[count] - below[count - 1], below[best + 1] - below[best]
@@ -117,10 +117,10 @@ def _next_starts(queue, first, below, count, best, turn):
 
 @allocating
 def _band(indptr, indices, weights, mark, stamp, place, queue, low, high, middle):
-    """The graph of a band of layers, ``queue[low:high]``, and of all nodes before and after it.
+    """Return the graph of a band of layers, ``queue[low:high]``, and two nodes for the rest.
 
-    These are its last two nodes. Which of them a neighbour outside of the band belongs to is told
-    by `middle`, the first place behind the separator.
+    The last two nodes represent all nodes before and after the band. The neighbours outside the
+    band of a node at q belong to the latter if q is at least `middle`, the end of the separator.
     """
     size, capacity = high - low, 0
     for q in range(low, high):
@@ -145,7 +145,7 @@ def _band(indptr, indices, weights, mark, stamp, place, queue, low, high, middle
 
 @allocating
 def _refined(graph, first, below, k, low, count):
-    """Sides of a band's nodes, refined, of a separator that was layer k; and their weights."""
+    """Refine layer k as a separator inside a band; return the sides of the nodes and weights."""
     size = graph.weight.size - 2
     where, weight = np.empty(size + 2, np.int8), np.empty(3, np.int64)
     for q in range(size):
@@ -153,7 +153,7 @@ def _refined(graph, first, below, k, low, count):
     where[size], where[size + 1] = 0, 1
     weight[0], weight[1] = below[k], below[count] - below[k + 1]
     weight[SEPARATOR] = below[k + 1] - below[k]
-    # what is not in the band goes nowhere
+    # nodes outside the band do not move
     graph.weight[size], graph.weight[size + 1] = weight[0], weight[1]
     max_weight = max(np.int64(LARGEST_SIDE * below[count]), max(weight[0], weight[1]))
     refine(graph, where, weight, make_work(size + 2), max_weight, ALL)
@@ -162,9 +162,9 @@ def _refined(graph, first, below, k, low, count):
 
 @inner
 def _sort_out(queue, low, high, where, out, mark, stamp):
-    """Nodes of side 0, then of side 1, then of the separator; the sizes of both sides.
+    """Sort nodes into `out`: side 0, side 1, separator; return the sizes of both sides.
 
-    They are marked as what they belong to: a part is marked by where its nodes begin in all parts.
+    Each side gets the mark of a new part, ``MARKS`` times its position; the separator gets -1.
     """
     size0, size1 = np.int64(low), np.int64(queue.size - high)
     for q in range(low, high):
@@ -197,29 +197,29 @@ def cut(indptr, indices, weights, mark, place, begin, names, start, above, stop)
     indptr, indices, weights : int64, int32, int32 arrays
         The whole graph.
     mark : (n,) int32 array
-        It is ``MARKS * begin`` for all nodes of the part, and for no others from there on up to
-        ``MARKS * (begin + m)``. So it is for each side of it afterwards, and -1 in the separator.
+        ``MARKS * begin`` for all nodes of the part; no other node has a mark from there up to
+        ``MARKS * (begin + m)``. On return the same holds for each side; the separator has -1.
     place : (n,) int32 array
-        Room.
+        Workspace.
     begin : int
-        Place of the part among all.
+        Position of the part in the elimination order.
     names : (m,) int32 array
-        Its nodes.
+        Nodes of the part.
     start : int
-        One of them, if possible at the rim.
+        A node of the part, if possible at the rim.
     above : int
-        Weight of the separator that has made the part.
+        Weight of the separator that cut off the part.
     stop : (1,) int32 array
-        Not zero once nobody waits for the result any more.
+        Nonzero once the run is cancelled.
 
     Returns
     -------
     names : (m,) int32 array
-        The same nodes, side by side, and then the separator.
-    zero, one : int
-        Nodes of both sides; 0 where no separator is light enough.
+        The same nodes: side 0, side 1, separator.
+    size0, size1 : int
+        Nodes of both sides; 0 if no separator is light enough.
     weight : int
-        Of the separator.
+        Weight of the separator.
     """
     n, stamp = names.size, MARKS * begin
     queue, best_queue = np.empty(n, np.int32), np.empty(n, np.int32)

@@ -1,8 +1,8 @@
 """The order inside a part: leaves and separators by constrained minimum degree.
 
-Neighbours outside of the part come later in any case. They count for the degrees, which keeps the
-nodes next to them for the end, and are never eliminated: so the elimination tree of the part, and
-the counts of its columns, are those that it has in the whole graph.
+Neighbours outside the part are eliminated later. They count in the degrees, so that nodes next to
+them tend to come last, and are never eliminated here: the elimination tree of the part and its
+column counts equal those in the whole graph.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ..halo_amd import amd_inside, halo_amd_tree
 
 
 class Leaf(NamedTuple):
-    """A part of a graph in the order of its elimination, with its trees; roots have the parent -1.
+    """A part of a graph in elimination order, with its trees; roots have the parent -1.
 
     Attributes
     ----------
     names : (m,) int32 array
-        Its nodes.
+        Nodes of the part.
     parent, counts : int32 arrays
-        Elimination tree and counts of the columns that they stand for, numbered from 0.
+        Elimination tree and counts of the columns that the nodes represent, numbered from 0.
     node, column : (r + 1,) int64 arrays
-        Where the nodes and the columns of each tree begin.
+        Start of the nodes and of the columns of each tree.
     root, beside : int32 arrays
-        Which tree, from 0 to r - 1, is next to which node outside.
+        Pairs of a tree, from 0 to r - 1, and an adjacent node outside the part.
     """
 
     names: np.ndarray
@@ -42,9 +42,9 @@ class Leaf(NamedTuple):
 
 @jit
 def _with_halo(indptr, indices, names, label):
-    """The graph of some nodes and, after them, of their neighbours outside, and which these are.
+    """Return the graph of the nodes `names` and then their outside neighbours, and the latter.
 
-    `label` is -1 for all nodes, before and afterwards.
+    `label` is -1 for all nodes, on entry and on return.
     """
     n = names.size
     entries = 0
@@ -91,23 +91,23 @@ def _with_halo(indptr, indices, names, label):
 def order_inside(
     graph: Graph, names: np.ndarray, class_of: np.ndarray, label: np.ndarray
 ) -> np.ndarray:
-    """Order of a part of a graph, class by class.
+    """Order a part of a graph, class by class.
 
     Parameters
     ----------
     graph : Graph
-        All nodes.
+        The whole graph.
     names : (m,) int32 array
-        Those of the part.
+        Nodes of the part.
     class_of : (m,) int32 array
-        The class of each.
+        Class of each node of the part.
     label : (graph.n,) int32 array
-        Room: -1 everywhere, now and afterwards.
+        Workspace: -1 everywhere, on entry and on return.
 
     Returns
     -------
     (m,) int32 array
-        `names` in the order of their elimination.
+        `names` in elimination order.
     """
     indptr, indices, _ = _with_halo(graph.indptr, graph.indices, names, label)
     return names[amd_inside(indptr, indices, class_of)]
@@ -115,7 +115,7 @@ def order_inside(
 
 @allocating
 def _trees(perm, parent, weights, node, column):
-    """Tree of each node, and where the nodes and columns of each begin; returns their number."""
+    """Return each node's tree and the number of trees; set the starts of their nodes, columns."""
     tree_of = np.empty(perm.size, np.int32)
     trees = columns = 0
     for k in range(perm.size):
@@ -129,7 +129,7 @@ def _trees(perm, parent, weights, node, column):
 
 @allocating
 def _next_to(begin, near, halo, tree_of, trees):
-    """Each tree and each node outside that are next to each other."""
+    """Return the pairs of a tree and an adjacent node outside the part."""
     first = begin[tree_of.size]
     root, beside = np.empty((2, begin[-1] - first), np.int32)
     seen = np.full(trees, -1, np.int32)
@@ -146,7 +146,7 @@ def _next_to(begin, near, halo, tree_of, trees):
 
 @jit
 def _leaf(indptr, indices, weights, names, label):
-    """What a `Leaf` is made of; `label` as in `order_inside`."""
+    """Return the attributes of a `Leaf`; `label` as in `order_inside`."""
     begin, near, halo = _with_halo(indptr, indices, names, label)
     local = np.empty(begin.size - 1, np.int32)
     for k in range(local.size):
@@ -160,18 +160,18 @@ def _leaf(indptr, indices, weights, names, label):
 
 @jit
 def empty_labels(n):
-    """Labels of n nodes that have none."""
+    """Return n labels of -1."""
     return np.full(n, np.int32(-1))
 
 
 def order_leaf(graph: Graph, weights: np.ndarray, names: np.ndarray, label: np.ndarray) -> Leaf:
-    """Order a part of a graph and find its trees.
+    """Order a part of a graph and return it with its trees.
 
     Parameters
     ----------
     graph, names, label
-        As of `order_inside`.
+        As in `order_inside`.
     weights : (graph.n,) int32 array
-        How many columns each node stands for.
+        Number of columns that each node represents.
     """
     return Leaf(*_leaf(graph.indptr, graph.indices, weights, names, label))

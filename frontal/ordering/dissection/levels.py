@@ -1,7 +1,7 @@
-"""Coarser graphs of a large component by a team of threads, the same as one thread's.
+"""Coarser graphs of a large component by a team of threads, equal to those of one thread.
 
-A level is made in phases (`phases`), whose tiles are ranges of its nodes: what a tile yields
-depends on the graph alone. All levels lie one after the other from the beginning.
+A level is computed in phases (`compile.tile_queue`), whose tiles are ranges of its nodes. The
+result of a tile depends on the graph alone. All levels are stored consecutively from the start.
 """
 
 from __future__ import annotations
@@ -40,39 +40,39 @@ from .coarsen import (
 )
 from .graph import Levels, Weighted, level, scrambled
 
-MIN_SHARED_EDGES = 50_000  # edges of a level that is shared
-TILE = 10_000  # edges of a tile, at least
-TILES_PER_THREAD = 3  # tiles for each thread
-LEVELS_SIZE_RATIO = 3  # times the nodes and the entries of a graph that its levels may have
+MIN_SHARED_EDGES = 50_000  # edges of the smallest level that is coarsened by the team
+TILE = 10_000  # least edges of a tile
+TILES_PER_THREAD = 3
+LEVELS_SIZE_RATIO = 3  # most nodes and entries of all levels over those of the graph
 MAX_LEVELS = 64
 COPY, FREE, PROPOSE, ACCEPT, ALONE, PAIR, NUMBER, CONTRACT, JOIN = np.arange(9)
-# Columns of `SharedLevels.tally`, by tile: nodes that may be matched, and are not; pairs before
-# those of the tile; room for their entries from here on, how many there are, and where they go.
+# Columns of `SharedLevels.tally`, by tile: nodes that may be matched, and unmatched nodes; pairs of
+# earlier tiles; the tile's entries: start of their space, number, and final position.
 OPEN, UNMATCHED, PAIRS, BEGIN, USED, PLACE = np.arange(6)
 
 
 class SharedLevels(NamedTuple):
-    """What the threads of a team have in common.
+    """State that the threads of a team share.
 
     Attributes
     ----------
-    given : Weighted
+    finest : Weighted
         The graph.
     levels : Levels
-        The levels, in more room than they may need.
+        The levels, in arrays that may be larger than needed.
     mate, proposal, weight, free : (n,) int32 arrays
-        Of the nodes of a level while these are matched; see `coarsen`.
+        State of the nodes of a level during matching; see `coarsen`.
     near, edge : int32 arrays
-        Rows of coarse nodes, before it is known where they come.
+        Rows of coarse nodes before their final positions are known.
     tally : (tiles + 1, 6) int64 array
-        What tiles tell of themselves.
+        Counts of each tile.
     numbers : (4,) int64 array
-        Weight that a node may have, seed of the level; edges of a level that is shared, and of a
-        tile, at least.
+        Largest weight of a node, seed of the level, least edges of a level for the team, least
+        edges of a tile.
     state : (STATE_SIZE,) int64 array
-        See `phases`.
+        See `compile.tile_queue`.
     pause : int
-        Address of what lets other threads run.
+        Address of a C function that yields the processor to other threads.
     """
 
     finest: Weighted
@@ -118,7 +118,7 @@ def _shared(finest: Weighted, tiles: int) -> SharedLevels:
 
 @jit
 def _copy(finest, graph, first, last):
-    """The rows of a range, as those of level 0."""
+    """Copy the rows of a range to level 0."""
     for v in range(first, last):
         graph.begin[v + 1] = finest.begin[v + 1]
         graph.weight[v] = finest.weight[v]
@@ -128,7 +128,7 @@ def _copy(finest, graph, first, last):
 
 @jit
 def _match_alone(mate, first, last):
-    """Match those with themselves that have no other."""
+    """Match unmatched nodes with themselves."""
     for v in range(first, last):
         if mate[v] < 0:
             mate[v] = v
@@ -136,7 +136,7 @@ def _match_alone(mate, first, last):
 
 @jit
 def _join(shared, tile, end, pairs):
-    """Take the rows of a tile to where they belong."""
+    """Copy the rows of a tile to their final positions."""
     begin, graph = shared.tally[tile, BEGIN], shared.levels.graph
     place = shared.tally[tile, PLACE]
     for q in range(shared.tally[tile, USED]):
@@ -148,7 +148,7 @@ def _join(shared, tile, end, pairs):
 
 @jit
 def _run(shared, kind, k, tile, tiles):
-    """A tile of a phase of level k."""
+    """Compute a tile of a phase of level k."""
     levels, count = shared.levels, shared.tally
     heaviest, seed = shared.numbers[0], shared.numbers[1]
     start, end = levels.first[k], levels.first[k + 1]
@@ -188,7 +188,7 @@ def _run(shared, kind, k, tile, tiles):
 
 @jit
 def _phase(shared, kind, k, tiles):
-    """Run a phase, with whoever helps; whether it was done."""
+    """Run a phase together with the helpers; return whether it was completed."""
     state = shared.state
     open_phase(state, kind, k, 0, tiles)
     while True:
@@ -205,7 +205,7 @@ def _phase(shared, kind, k, tiles):
 
 @jit
 def _match(shared, k, tiles):
-    """Find a mate of each node of level k; whether it was done."""
+    """Match the nodes of level k; return whether all phases were completed."""
     count, done = shared.tally, _phase(shared, FREE, k, tiles)
     for _ in range(ROUNDS):
         done = done and _phase(shared, PROPOSE, k, tiles) and _phase(shared, ACCEPT, k, tiles)
@@ -220,7 +220,7 @@ def _match(shared, k, tiles):
 
 @jit
 def _make_level(shared, k, tiles):
-    """Make level k + 1; whether there is one."""
+    """Compute level k + 1; return whether it exists."""
     levels, count = shared.levels, shared.tally
     if not _match(shared, k, tiles):
         return False
@@ -245,7 +245,7 @@ def _make_level(shared, k, tiles):
 
 @jit
 def _lead(shared, size, seed, stop):
-    """Make levels as long as they are worth it; returns the number of the last one."""
+    """Compute levels while they are large enough for a team; return the number of the last."""
     levels, k = shared.levels, 0
     min_edges, tile = shared.numbers[2], shared.numbers[3]
     shared.numbers[0] = heaviest_node(shared.finest.weight.astype(np.int64).sum())
@@ -268,7 +268,7 @@ def _lead(shared, size, seed, stop):
 
 @jit
 def _help(shared):
-    """Take tiles until nobody opens phases any more."""
+    """Compute tiles until the `QUIT` flag is set."""
     state = shared.state
     while load(state, QUIT) == 0:
         tile = claim(state)
@@ -280,7 +280,7 @@ def _help(shared):
 
 
 def _appended(buffer: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
-    """An array behind another one, of which so much is used."""
+    """Append an array after the used part of a buffer; return the result."""
     if used + more.size > buffer.size:
         return np.concatenate([buffer[:used], more])
     buffer[used : used + more.size] = more
@@ -288,16 +288,16 @@ def _appended(buffer: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
 
 
 def team_levels(graph: Weighted, seed: int, size: int, stop: np.ndarray) -> Levels:
-    """As `bisect.with_levels`, by several threads.
+    """Return the levels of a graph as `bisect.with_levels`, by several threads.
 
     Parameters
     ----------
     graph : Weighted
     seed : int
     size : int
-        How many threads.
+        Number of threads.
     stop : (1,) int32 array
-        Not zero once nobody waits for the levels any more.
+        Nonzero once the run is cancelled.
     """
     shared = _shared(graph, size * TILES_PER_THREAD)
 
@@ -310,7 +310,7 @@ def team_levels(graph: Weighted, seed: int, size: int, stop: np.ndarray) -> Leve
         try:
             _help(shared)
         except BaseException:
-            quit_phases()  # nobody waits for its tile
+            quit_phases()  # no thread waits for its tile
             raise
 
     def lead(group: ThreadGroup) -> int:

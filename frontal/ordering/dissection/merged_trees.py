@@ -1,8 +1,8 @@
-"""The elimination tree of a dissection, from those of its leaves.
+"""The elimination tree of a dissection, merged from the trees of its leaves.
 
-What is eliminated in a leaf has its tree and its counts with the order of the leaf. What is left of
-each tree there is its root, which is next to all the nodes outside that the tree is next to. These
-roots, with the separators, are a graph of few nodes, whose tree is found as any other.
+The order of a leaf comes with the trees and column counts of the nodes inside. Each tree is reduced
+to its root, which becomes adjacent to all outside neighbours of the tree. The roots and the
+separators form a small graph, whose elimination tree is computed as for any other graph.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .leaves import Leaf
 
 @jit
 def _count_edges(label, root, beside, begin):
-    """Count the edges of the roots from both ends, one place later, and add up all counts.
+    """Count the edges of the roots at both ends in ``begin[k + 1]``, and form the prefix sums.
 
-    `label` is the number of each node that is in no leaf.
+    `label` is the number of each node outside the leaves.
     """
     for e in range(root.size):
         begin[root[e] + 1] += 1
@@ -31,7 +31,7 @@ def _count_edges(label, root, beside, begin):
 
 @jit
 def _scatter_edges(label, root, beside, begin, near):
-    """Put the edges of the roots where the neighbours of each node end."""
+    """Write the edges of the roots at the end of each node's neighbours."""
     free = begin[1:].copy()
     for e in range(root.size):
         u, v = root[e], label[beside[e]]
@@ -43,7 +43,7 @@ def _scatter_edges(label, root, beside, begin, near):
 def _root_graph(
     graph: Graph, others: np.ndarray, root: np.ndarray, beside: np.ndarray, roots: int
 ) -> Graph:
-    """The graph of roots and, after them, of other nodes; ``root[e]`` is next to ``beside[e]``."""
+    """Return the graph of roots, then `others`; ``root[e]`` is adjacent to ``beside[e]``."""
     label = np.full(graph.n, -1, np.int32)
     label[others] = np.arange(roots, roots + others.size)
     begin = np.zeros(roots + others.size + 1, np.int64)
@@ -59,7 +59,7 @@ def _root_graph(
 
 @jit
 def _plant(leaf, at_node, at_column, above, order, parent, counts):
-    """Copy the trees of a leaf to where their nodes and columns come, below the columns `above`."""
+    """Copy the trees of a leaf to their positions, with the columns `above` as parents of roots."""
     for r in range(at_node.size):
         first, shift = leaf.column[r], at_column[r] - leaf.column[r]
         for k in range(first, leaf.column[r + 1]):
@@ -71,7 +71,7 @@ def _plant(leaf, at_node, at_column, above, order, parent, counts):
 
 @jit
 def _plant_others(others, weights, at_node, at_column, above, rows, order, parent, counts):
-    """As `_plant`, of nodes that are in no leaf; `rows` is the count of the first column."""
+    """Place the nodes outside the leaves as `_plant`; `rows` are the counts of first columns."""
     for k in range(others.size):
         order[at_node[k]] = others[k]
         for i in range(weights[others[k]]):
@@ -83,17 +83,17 @@ def _plant_others(others, weights, at_node, at_column, above, rows, order, paren
 def graft(
     graph: Graph, weights: np.ndarray, leaves: list[Leaf], others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The order of a graph and its elimination tree.
+    """Return the order of a graph and its elimination tree.
 
     Parameters
     ----------
     graph : Graph
     weights : (graph.n,) int32 array
-        How many columns each node stands for.
+        Number of columns that each node represents.
     leaves : list of Leaf
-        Parts of the graph, none next to another.
+        Parts of the graph, no two adjacent.
     others : int32 array
-        All other nodes, in an order of elimination after the leaves.
+        All other nodes, in their elimination order, which follows the leaves.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def graft(
 def _root_tree(
     graph: Graph, weights: np.ndarray, leaves: list[Leaf], first: np.ndarray, others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The tree of all roots and, after them, the other nodes, as of `postordered_tree`."""
+    """Return the tree of all roots, then the other nodes, as `postordered_tree`."""
     roots, none = int(first[-1]), others[:0]
     leaf_offsets = zip(leaves, first[:-1], strict=True)
     root = np.concatenate([none, *(leaf.root + np.int32(at) for leaf, at in leaf_offsets)])
@@ -138,6 +138,6 @@ def _root_tree(
 
 
 def _places(sizes: list[np.ndarray], perm: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Where each of some things begins, that come in the order `perm`."""
+    """Return the start of each item of these sizes, laid out in the order `perm`."""
     in_order = np.concatenate(sizes)[perm]
     return (np.cumsum(in_order) - in_order)[rank]

@@ -1,4 +1,4 @@
-"""What a bisection leaves: the levels of each side and a separator, down to leaves."""
+"""Recursive bisection: the levels of each side, the separator, and dissection down to leaves."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from ...compile.jit import allocating, inner, jit
 from .bisect import MIN_LEVEL_NODES, bisect
 from .graph import SEPARATOR, Levels, Weighted, scrambled
 
-LEAF = 300  # nodes of a part that is dissected no further
-LARGEST_LEAF = 5_000  # of large graphs, whose top separators decide
-LEAVES = 100  # of a graph, where there may be so many or more
+LEAF = 300  # least limit of the nodes of a leaf
+LARGEST_LEAF = 5_000  # largest limit, for large graphs: their top separators determine the cost
+LEAVES = 100  # nodes of a graph over the limit between these bounds
 
 
 def leaf_size(n: int) -> int:
-    """Nodes of a part that is dissected no further, of a graph of n nodes."""
+    """Return the limit of the nodes of a leaf in a graph of n nodes."""
     return min(max(LEAF, n // LEAVES), LARGEST_LEAF)
 
 
 @inner
 def _number_level(levels, k, inside, label, weight, count):
-    """Number the nodes of a level that are inside, from `count` on; returns the number after them.
+    """Number the nodes of a level that are inside, from `count` on; return the next number.
 
-    `weight` gets their weights; of a coarse node only what is inside counts, which is there.
+    `weight` receives their weights: for a coarse node only the weight of its fine nodes inside.
     """
     start = count
     for v in range(levels.first[k], levels.first[k + 1]):
@@ -37,13 +37,13 @@ def _number_level(levels, k, inside, label, weight, count):
 
 @jit
 def number_side(levels, where, side):
-    """Number the nodes of a side on all levels that it keeps.
+    """Number the nodes of a side on all levels that it inherits.
 
-    Returns their numbers within their levels, -1 for others, their weights, and the first node of
-    each level.
+    Return the number of each node within its level (-1 outside the side), the weights of the
+    numbered nodes, and the first node of each level.
     """
     n, all_levels = levels.coarse_of.size, levels.first.size - 1
-    inside = np.zeros(n, np.int32)  # weight of what is inside
+    inside = np.zeros(n, np.int32)  # weight inside the side
     label = np.empty(n, np.int32)
     weight = np.empty(n, np.int32)
     first = np.zeros(all_levels + 1, np.int64)
@@ -66,7 +66,7 @@ def number_side(levels, where, side):
 
 @inner
 def _cut_out_rows(levels, k, label, from_, to, begin, near, edge, coarse_of, count, q):
-    """Those of one level, after `count` rows and q entries; returns how many there are then."""
+    """Append the rows of one level after `count` rows and q entries; return the new counts."""
     graph, offset = levels.graph, levels.first[k]
     coarse = levels.first[k + 1] if k + 2 < levels.first.size else np.int64(-1)
     for v in range(from_, to):
@@ -86,7 +86,7 @@ def _cut_out_rows(levels, k, label, from_, to, begin, near, edge, coarse_of, cou
 
 @jit
 def cut_out(levels, label, from_, to):
-    """The rows of nodes in a range that have a label: begin, near, edge, and their coarse nodes."""
+    """Return the rows of labelled nodes in a range: begin, near, edge, and their coarse nodes."""
     capacity = count = 0
     for v in range(from_, to):
         if label[v] >= 0:
@@ -104,7 +104,7 @@ def cut_out(levels, label, from_, to):
 
 @allocating
 def _side(levels, names, leaf, where, side):
-    """The levels of one side, none if it is a leaf, and the names of its nodes."""
+    """Return the levels of one side (none for a leaf) and the names of its nodes."""
     inside = names[where == side]
     if inside.size <= leaf:
         none, begin = np.empty(0, np.int32), np.zeros(1, np.int64)
@@ -116,10 +116,10 @@ def _side(levels, names, leaf, where, side):
 
 @jit
 def split(levels, names, leaf, seed, stop):
-    """Bisect a graph whose nodes have these names.
+    """Bisect a graph whose nodes have the names `names`.
 
-    Returns the levels and names of both sides, and the names in the separator; they are of no use
-    once ``stop[0]`` is nonzero. A side of at most `leaf` nodes has no levels.
+    Return the levels and names of both sides, and the names in the separator. The result is
+    invalid once ``stop[0]`` is nonzero. A side of at most `leaf` nodes has no levels.
     """
     where = bisect(levels, seed, stop)
     levels0, names0 = _side(levels, names, leaf, where, 0)
@@ -129,10 +129,10 @@ def split(levels, names, leaf, seed, stop):
 
 @jit
 def dissect_to_leaves(levels, names, leaf, seed, stop):
-    """Dissect a graph down to parts of at most `leaf` nodes.
+    """Dissect a graph down to leaves of at most `leaf` nodes.
 
-    Returns the class of each node: of its leaf or separator, in the order of elimination. It ends
-    early where ``stop[0]`` becomes nonzero.
+    Return the class of each node: the number of its leaf or separator in elimination order. End
+    early if ``stop[0]`` becomes nonzero.
     """
     class_of = np.zeros(names.size, np.int32)
     stack = [(levels, np.arange(names.size).astype(np.int32), seed)]

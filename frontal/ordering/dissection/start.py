@@ -1,7 +1,7 @@
-"""First separators, of graphs that are coarse enough to try several times.
+"""First separators of the coarsest graphs, which are small enough for several attempts.
 
-Half of the graph is grown by breadth from a node, its edge cut refined, and the lighter boundary
-made a separator, which is refined in turn.
+Each attempt grows half of the graph from a node by breadth-first search, refines the edge cut, and
+takes the lighter boundary as the separator. The best separator is refined.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from ...compile.jit import allocating, inner
 from .graph import SEPARATOR, scrambled
 from .improve import is_better, refine
 
-STARTS = 8
-CUT_PASSES = 4
+STARTS = 8  # attempts
+CUT_PASSES = 4  # most passes over an edge cut
 CUT_PATIENCE = 20  # moves without a better cut that end a pass
-HEAVY = 3  # times a separator is more than all weight, if it is heavy
-FAIR, ALL = 60, 100  # hundredths of what both sides have, that one may have then, and otherwise
+HEAVY = 3  # a separator is heavy if it weighs more than 1 / HEAVY of the total
+FAIR, ALL = 60, 100  # most percent of both sides on one: with heavy separators, and otherwise
 MAX_EDGE_CUT_NODES = (
-    400  # nodes up to which the edge cut is refined, by looking at all for each move
+    400  # nodes up to which the edge cut is refined, since each move scans all nodes
 )
 
 
 @allocating
 def _grow(graph, half, seed, where):
-    """Side 0 grown by breadth from a node to half of the weight, everything else on side 1."""
+    """Grow side 0 from a node to half of the weight; put all other nodes on side 1."""
     n = where.size
     queue = np.empty(n, np.int32)
     where[:] = 1
     weight = head = tail = 0
     following = scrambled(seed, 1) % n
     while weight < half:
-        if head == tail:  # a component is done
+        if head == tail:  # a component is complete
             while where[following] == 0:
                 following = (following + 1) % n
             queue[tail], where[following] = following, 0
@@ -54,7 +54,7 @@ def _grow(graph, half, seed, where):
 
 @inner
 def _cut_gains(graph, where, gain):
-    """By how much the cut gets lighter if a node changes sides."""
+    """Set `gain` to the decrease of the cut if a node changes sides."""
     for v in range(where.size):
         gain[v] = 0
         for p in range(graph.begin[v], graph.begin[v + 1]):
@@ -64,7 +64,7 @@ def _cut_gains(graph, where, gain):
 
 @inner
 def _flip(graph, where, gain, v):
-    """Let v change sides."""
+    """Move v to the opposite side and update the gains."""
     where[v] = 1 - where[v]
     gain[v] = -gain[v]
     for p in range(graph.begin[v], graph.begin[v + 1]):
@@ -74,7 +74,7 @@ def _flip(graph, where, gain, v):
 
 @inner
 def _best_flip(graph, where, gain, fixed, weight, total, max_weight):
-    """The node whose change of sides makes the lightest cut and no side too heavy; -1: none."""
+    """Return the node of largest gain whose move leaves no side too heavy, or -1."""
     best, best_gain = -1, np.iinfo(np.int64).min
     for v in range(where.size):
         if gain[v] <= best_gain or fixed[v]:
@@ -87,7 +87,7 @@ def _best_flip(graph, where, gain, fixed, weight, total, max_weight):
 
 @allocating
 def _refine_cut(graph, where, weight, total, max_weight):
-    """Fiduccia and Mattheyses on the edge cut; `weight` is that of side 0."""
+    """Refine the edge cut by Fiduccia and Mattheyses; `weight` is the weight of side 0."""
     n = where.size
     gain = np.empty(n, np.int64)
     history = np.empty(n, np.int32)
@@ -117,7 +117,7 @@ def _refine_cut(graph, where, weight, total, max_weight):
 
 @allocating
 def _cover(graph, where, weight):
-    """Make the lighter boundary of an edge cut the separator; sets the weights."""
+    """Make the lighter boundary of an edge cut the separator; set the weights."""
     boundary = np.zeros(2, np.int64)
     weight[:] = 0
     touched = np.zeros(where.size, np.bool_)
@@ -140,11 +140,11 @@ def _cover(graph, where, weight):
 
 @allocating
 def first_separator(graph, total, max_weight, work, seed, best, best_weight):
-    """The best of several separators: `best` gets the side of each node.
+    """Compute several separators; store the sides of the best, refined one in `best`.
 
-    Returns the share of both sides that one may have. Where all separators are heavy, as in the
-    coarse graphs of expanders and around hubs, the lightest is what one large side leaves: without
-    such a limit the other side comes to nothing, on this level and on all finer ones.
+    Return the largest share of both sides that one side may have, in percent. If all separators
+    are heavy, as in coarse graphs of expanders and around hubs, the lightest one leaves one large
+    side. Without a limit the small side would vanish, on this level and on all finer ones.
     """
     n = best.size
     where = np.empty((STARTS, n), np.int8)

@@ -1,4 +1,4 @@
-"""An ordering at work on threads, which can be waited for and ended."""
+"""An ordering that runs on threads and can be awaited or cancelled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 
 class _Open(Generic[Subgraph]):
-    """Parts that wait, and how many are not done: waiting ones and those at work."""
+    """A queue of waiting parts, and the number of open parts: waiting or in work."""
 
     def __init__(self, subgraphs: list[Subgraph]) -> None:
         self._changed = threading.Condition()
@@ -39,14 +39,14 @@ class _Open(Generic[Subgraph]):
             heapq.heappush(self._waiting, (-subgraph.names.size, next(self._count), subgraph))
 
     def take(self) -> Subgraph | None:
-        """The largest part that waits; None once there will be none any more."""
+        """Return the largest waiting part, or None once no part is open."""
         with self._changed:
             while not self._waiting and self._open:
                 self._changed.wait()
             return heapq.heappop(self._waiting)[-1] if self._open else None
 
     def done(self, subgraphs: list[Subgraph]) -> None:
-        """A part is done, which leaves others; who asks next has one of them."""
+        """Report a part as done and add its smaller parts; the caller takes one of them next."""
         with self._changed:
             if self._open:
                 self._add(subgraphs)
@@ -57,7 +57,7 @@ class _Open(Generic[Subgraph]):
                 self._changed.notify(len(subgraphs) - 1)
 
     def failed(self, error: BaseException) -> None:
-        """Nothing of what waits is worth its time any more."""
+        """Record an error and drop all open parts."""
         with self._changed:
             self._open, self.error = 0, error
             self._changed.notify_all()
@@ -66,16 +66,17 @@ class _Open(Generic[Subgraph]):
 def work_off(
     subgraphs: list[Subgraph], work: Callable[[Subgraph], list[Subgraph]], threads: int
 ) -> None:
-    """Work off parts, each of which may leave smaller ones, the largest first.
+    """Process parts, the largest first; each may return smaller parts.
 
     Parameters
     ----------
-    parts : list
-        They have `names`.
+    subgraphs : list
+        Parts; each has an array `names`.
     work : callable
-        Works on one; what it raises is raised here, once no thread is at work any more.
+        Processes a part and returns smaller ones. Its exception is raised here once all threads
+        have stopped.
     threads : int
-        How many work, this one included.
+        Number of threads, with the calling one.
     """
     open_ = _Open(subgraphs)
 
@@ -96,36 +97,36 @@ def work_off(
 
 
 def _call(method: WeakMethod[Callable[[], None]]) -> None:
-    """Call a method of an object that is not kept alive by it."""
+    """Call a method of an object, if the object still exists."""
     target = method()
     if target is not None:
         target()
 
 
 class TaskPool(ABC, Generic[Result]):
-    """An ordering at work; as a context manager, it is ended on leaving.
+    """A run of an ordering; as a context manager, it is cancelled on exit.
 
     Parameters
     ----------
     threads : int
-        How many work.
+        Number of threads.
     """
 
-    compiled_as = "dissection"  # by `workers`
+    compiled_as = "dissection"  # name of its compiled functions in `workers`
 
     def __init__(self, threads: int) -> None:
         workers.compile_for("cpu", self.compiled_as)
         self._threads = max(threads, 1)
-        self._stop = np.zeros(1, np.int32)  # not zero once nobody waits any more
+        self._stop = np.zeros(1, np.int32)  # nonzero once cancelled
         self._task = BackgroundTask(self._order, stop=partial(_call, WeakMethod(self.cancel)))
 
     def result(self, timeout: float | None = None) -> Result:
-        """Wait for the order: (n,) int32 array ``perm``, the node eliminated k-th.
+        """Wait for the result of `_order` and return it.
 
         Raises
         ------
         OrderingTimeout
-            If it is not there after `timeout` seconds.
+            If it is not done after `timeout` seconds.
         """
         try:
             return self._task.result(None if timeout == np.inf else timeout)
@@ -139,15 +140,15 @@ class TaskPool(ABC, Generic[Result]):
             self.cancel()
 
     def cancel(self) -> None:
-        """End it, if it is still at work: its threads leave by themselves, within a level."""
+        """Cancel the run; its threads stop by themselves, at the next level at the latest."""
         self._stop[0] = 1
 
     @abstractmethod
     def _order(self) -> Result:
-        """What is waited for."""
+        """Compute the result of the run."""
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         if kind is None or issubclass(kind, OrderingTimeout):
             self.cancel()
-        else:  # such as Ctrl-C: the caller may change the arrays that it gave
+        else:  # such as Ctrl-C: wait for the threads, since the caller may change its arrays
             self._task.end()

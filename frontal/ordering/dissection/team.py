@@ -1,7 +1,7 @@
-"""The sides of a large part by several threads: each has a range of the nodes.
+"""The sides of a large part, computed by several threads, one range of nodes each.
 
-What a range yields depends on the graph alone, and ranges are joined in their order: the results
-are those of one thread.
+The result of a range depends on the graph alone, and results are joined in the order of the
+ranges: they equal the results of one thread.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from .split import cut_out, number_side
 
 Result = TypeVar("Result")
 
-RANGE = 200_000  # edges, at least, of a range that is worth a call
+RANGE = 200_000  # least edges of a range that is worth a call
 
 
 class Team:
-    """The threads that a part takes.
+    """The threads that split a part.
 
     Parameters
     ----------
     size : int
-        How many threads.
+        Number of threads.
     stop : (1,) int32 array
-        Not zero once nobody waits for results any more.
+        Nonzero once the run is cancelled.
     """
 
     def __init__(self, size: int, stop: np.ndarray) -> None:
@@ -40,7 +40,7 @@ class Team:
     def split(
         self, levels: Levels, names: np.ndarray, seed: int
     ) -> tuple[Levels, np.ndarray, Levels, np.ndarray, np.ndarray]:
-        """As `split.split`."""
+        """Bisect a graph as `split.split`, with `leaf` = 0."""
         where = bisect(levels, seed, self._stop)
         sides = _each(number_side, [(levels, where, side) for side in (0, 1)])
         (levels0, names0), (levels1, names1) = (
@@ -63,7 +63,7 @@ class Team:
         return Levels(Weighted(begin, near, edge, weight), coarse_of, first), names[where == side]
 
     def _joined(self, rows: Sequence[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
-        """Rows that come one after the other, as one: begin, near, edge, what else a node has."""
+        """Concatenate blocks of rows: begin, near, edge, and one value per node."""
         nodes = np.cumsum([0, *(one[0].size - 1 for one in rows)])
         entries = np.cumsum([0, *(one[1].size for one in rows)])
         begin = np.empty(nodes[-1] + 1, np.int64)
@@ -89,5 +89,5 @@ class Team:
 
 
 def _each(step: Callable[..., Result], arguments: Iterable[tuple[object, ...]]) -> list[Result]:
-    """Results of a step with each of these arguments, at the same time."""
+    """Run a step with each of the arguments concurrently; return the results."""
     return run_each(partial(step, *given) for given in arguments)

@@ -1,7 +1,7 @@
-"""Launch choices: pure functions of sizes, scalar type and the device's limits; no CuPy here.
+"""Launch parameters: pure functions of sizes, scalar type and the device's limits; no CuPy here.
 
-One file a routine. Each function returns what its host code launches: variant, threads, tiles,
-shared bytes. Numbers that depend on the chip come from ``tuning``.
+There is one file a routine. Each function returns what the host code launches: variant, threads,
+tiles, bytes of shared memory. Numbers that depend on the chip come from ``tuning``.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ __all__ = [
 def tuning(routine: str, device_name: str) -> Any:
     """Return the tuning dataclass of a routine, such as ``PotrfTuning`` for "potrf".
 
-    A field is the user's number for this device (``frontal tune``) where there is one, else the
-    shipped number, else the dataclass's default.
+    A field is the user's number for this device (``frontal tune``) if it exists, else the shipped
+    number, else the dataclass's default.
     """
     kind = globals()[f"{routine.capitalize()}Tuning"]
     settings = tuned.numbers(device_name).get(routine, {})

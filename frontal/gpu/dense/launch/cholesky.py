@@ -1,4 +1,4 @@
-"""Which kernel factors which matrices of potrf."""
+"""Launches of potrf by size of the matrices."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .products import Tile
 
 @dataclass(frozen=True)
 class PotrfTuning:
-    """Numbers of potrf that belong to a chip: the largest order for each kernel."""
+    """Chip-dependent numbers of potrf: the largest order for each kernel."""
 
-    tiny: int = field(default=32, metadata={"choices": (0, 8, 16, 24, 32)})  # in registers
+    tiny: int = field(default=32, metadata={"choices": (0, 8, 16, 24, 32)})  # order, in registers
     shared: int = field(default=96, metadata={"choices": (32, 64, 96, 128, 160)})  # shared memory
     large: int = field(default=12288, metadata={"choices": (4096, 8192, 12288)})  # tiles of 64
     alone: int = field(default=5120, metadata={"choices": (0, 2048, 5120, 8192)})  # see potrf_tiles
@@ -24,21 +24,21 @@ class PotrfTuning:
 
 @dataclass(frozen=True)
 class PotrfLaunch:
-    """One launch of potrf: the matrices that take it.
+    """One launch of potrf, and its matrices.
 
     Attributes
     ----------
     kind : {"tiny", "shared", "tiles", "tasks"}
         The kernel file potrf_<kind>.cu.
     matrices : int array
-        Largest first.
+        Indices, largest matrix first.
     residents : int
-        Blocks of a multiprocessor that wait for each other.
+        Blocks a multiprocessor that wait for each other.
     tile, inverse_entries : int
-        Rows of a tile that is a task, and entries of workspace for each that is diagonal: its
+        Rows of a tile, which is a task, and entries of workspace for each diagonal tile: its
         inverse, or its blocks of 32×32 and their inverses.
     outside : int
-        Entries of workspace for each block, in the place of shared memory.
+        Entries of workspace a block, used instead of shared memory.
     """
 
     kind: str
@@ -53,14 +53,14 @@ class PotrfLaunch:
 
 
 def block_ld(dtype: np.dtype, rows: int = 32) -> int:
-    """Leading dimension of blocks in shared memory, as dense/potrf_blocks.cuh has it."""
+    """Return the leading dimension of blocks in shared memory, as in dense/potrf_blocks.cuh."""
     return rows + (2 if dtype.char in "DF" else 4)
 
 
 def potrf(
     n: np.ndarray, dtype: npt.DTypeLike, limits: Limits, numbers: PotrfTuning
 ) -> list[PotrfLaunch]:
-    """Choose the launches for matrices of these orders, the largest matrices first."""
+    """Choose the launches for matrices of orders n, the largest matrices first."""
     dtype = np.dtype(dtype)
     order = np.argsort(-n, kind="stable")
     sizes = n[order]
@@ -83,34 +83,34 @@ def potrf(
 
 
 def potrf_tiny(matrices: np.ndarray, largest: int, dtype: npt.DTypeLike) -> PotrfLaunch:
-    """Launch of potrf_tiny.cu: four warps of 32·(WIDTH + 3) elements each."""
+    """Return the launch of potrf_tiny.cu: four warps of 32·(WIDTH + 3) elements each."""
     width = max(8, -(-largest // 8) * 8)
     shared = 4 * 32 * (width + 3) * np.dtype(dtype).itemsize
     return PotrfLaunch("tiny", matrices, (("WIDTH", width),), 128, shared)
 
 
 def potrf_tiny_count(n: int) -> int:
-    """Matrices of a block of potrf_tiny.cu."""
+    """Return the number of matrices a block of potrf_tiny.cu."""
     return 16 if n <= 8 else 8 if n <= 16 else 4
 
 
 def potrf_shared_bytes(n: int, dtype: np.dtype) -> int:
-    """Bytes of shared memory of potrf_shared.cu for matrices up to this order."""
+    """Return the bytes of shared memory of potrf_shared.cu for matrices up to order n."""
     return n * block_ld(dtype, n) * dtype.itemsize
 
 
 def potrf_shared(matrices: np.ndarray, n: int, dtype: np.dtype) -> PotrfLaunch:
-    """Launch of potrf_shared.cu for matrices up to this order, a multiple of 32."""
+    """Return the launch of potrf_shared.cu for matrices up to order n, a multiple of 32."""
     return PotrfLaunch("shared", matrices, (("ORDER", n),), n, potrf_shared_bytes(n, dtype))
 
 
 def potrf_tiles(
     matrices: np.ndarray, largest: int, dtype: np.dtype, limits: Limits, numbers: PotrfTuning
 ) -> PotrfLaunch:
-    """Launch of potrf_tiles.cu.
+    """Return the launch of potrf_tiles.cu.
 
-    A small number of matrices waits for one tile after the other, which is fastest where a block
-    has a large share of a multiprocessor; more or larger ones keep as many blocks busy as fit.
+    A small number of matrices is bound by the chain of tiles, which is fastest if a block has a
+    large share of a multiprocessor; more or larger matrices use as many blocks as fit.
     """
     product = Tile(0, 64, 64, 8 if dtype.char == "D" else 16, 3)
     tile = 64 * block_ld(dtype, 64) * dtype.itemsize
@@ -122,7 +122,7 @@ def potrf_tiles(
     if bound < 3 and dtype.char != "D" and not staged:
         bound = 3
     shared, outside = all_bytes + (tile if staged else 0), 0
-    if all_bytes > available:  # the inverse elsewhere, or all
+    if all_bytes > available:  # the inverse, or everything, in global memory
         shared, outside = max(slices, tile), tile + scales
         shared, outside = (shared, outside) if shared <= available else (0, all_bytes)
     fit = max(min(bound, limits.shared_multiprocessor // (shared + 1024)), 1)
@@ -137,7 +137,7 @@ def potrf_tiles(
 
 
 def potrf_tasks(matrices: np.ndarray, dtype: np.dtype) -> PotrfLaunch:
-    """Launch of potrf_tasks.cu: tiles of 128 by 8 warps, which take all registers."""
+    """Return the launch of potrf_tasks.cu: tiles of 128 by 8 warps, which use all registers."""
     tile, side, ld = 128, 4, block_ld(dtype, 128)
     product = Tile(0, tile, tile, 16, 3, warps=8)
     inverse_entries = side * (side + 1) // 2 * 32 * block_ld(dtype)

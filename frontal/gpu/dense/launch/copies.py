@@ -6,10 +6,10 @@ from ..structs import COPY_ROWS, COPY_TILE
 
 
 def copy_strided() -> tuple[int, int]:
-    """Threads of a block along and across a tile."""
+    """Return the threads of a block along and across a tile."""
     return COPY_TILE, COPY_ROWS
 
 
 def entries(count: int) -> tuple[int, int]:
-    """Blocks, and threads of a block, with a thread an entry."""
+    """Return blocks, and threads a block, for one thread an entry."""
     return -(-count // 256), 256

@@ -1,4 +1,4 @@
-"""Rows, blocks and panels of getrf, inverse and getrs."""
+"""Launches of getrf, inverse and getrs: rows, blocks and panels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .products import tiles, triangle_shared
 
 @dataclass(frozen=True)
 class GetrfTuning:
-    """Numbers of getrf that belong to a chip."""
+    """Chip-dependent numbers of getrf."""
 
     tiny: int = field(default=32, metadata={"choices": (0, 8, 16, 24, 32)})  # sides, registers
     block: int = field(default=64, metadata={"choices": (0, 48, 64, 96, 128)})  # shared memory
@@ -22,13 +22,13 @@ class GetrfTuning:
     panel: int = field(default=32, metadata={"choices": (8, 16, 32)})  # columns of a panel
     strips: int = field(default=768, metadata={"choices": (256, 512, 768, 1024, 2048)})  # rows
     outer: int = field(default=128, metadata={"choices": (64, 128, 256)})  # columns a large update
-    vendor: int = 512  # order from which cuSOLVER does a single matrix
-    tall: int = field(default=2048, metadata={"choices": (1024, 2048)})  # rows of a block's panel
+    vendor: int = 512  # least order of a single matrix for cuSOLVER
+    tall: int = field(default=2048, metadata={"choices": (1024, 2048)})  # most rows of one block
 
 
 @dataclass(frozen=True)
 class GetrsTuning:
-    """Numbers of getrs that belong to a chip."""
+    """Chip-dependent numbers of getrs."""
 
     share: int = field(
         default=32, metadata={"choices": (8, 16, 32, 64)}
@@ -37,7 +37,7 @@ class GetrsTuning:
 
 @dataclass(frozen=True)
 class RowsPlan:
-    """Matrices up to 32×32 of one width in registers: lanes a matrix, four warps a block."""
+    """Matrices up to 32×32 of one width in registers: a lane a row, four warps a block."""
 
     max_side: ClassVar[int] = 32  # rows and columns
     threads: ClassVar[int] = 128
@@ -46,27 +46,27 @@ class RowsPlan:
 
     @classmethod
     def for_side(cls, side: int) -> RowsPlan:
-        """Choose for matrices of at most side×side."""
+        """Return the plan for matrices of at most side×side."""
         return cls(max(-(-side // 8) * 8, 8))
 
     @property
     def lanes(self) -> int:
-        """Lanes of a matrix."""
+        """Lanes a matrix."""
         return min(power_of_two(self.width), self.max_side)
 
     @property
     def per_block(self) -> int:
-        """Matrices of a block."""
+        """Matrices a block."""
         return self.threads // self.lanes
 
     def shared(self, dtype: npt.DTypeLike, per_block: int) -> int:
-        """Bytes of shared memory: two rows and 16 bytes a matrix."""
+        """Return bytes of shared memory: two rows and 16 bytes a matrix."""
         return per_block * (2 * self.width * np.dtype(dtype).itemsize + 16)
 
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """Matrices held whole in shared memory, one a block."""
+    """Matrices that lie entirely in shared memory, one a block."""
 
     threads: int
     ld: int
@@ -77,33 +77,33 @@ class BlockPlan:
 class PanelPlan:
     """Panels of LU in registers, ``rows`` rows a thread."""
 
-    max_blocks: ClassVar[int] = 32  # that share a panel
+    max_blocks: ClassVar[int] = 32  # blocks that share a panel
 
     columns: int
     rows: int
-    shared_by_blocks: bool = False  # a panel is shared by as many blocks as its rows need
-    threads: int = 512  # most threads of a block
+    shared_by_blocks: bool = False  # the rows of a panel are distributed to blocks
+    threads: int = 512  # largest number a block
 
     @property
     def moves(self) -> int:
-        """Integers of a list of moves."""
+        """Integers a list of moves."""
         return 4 * self.columns + 4
 
     def block(self, m: int) -> int:
-        """Threads for panels of at most m rows."""
+        """Return the threads a block for panels of at most m rows."""
         threads = max(-(-m // (32 * self.rows)) * 32, 32)
         return min(threads, self.threads) if self.shared_by_blocks else threads
 
     def together(self, blocks: int, limits: Limits) -> int:
-        """Panels shared by so many blocks that surely fit on the device at once."""
+        """Return how many panels of ``blocks`` blocks are certain to be resident at once."""
         return max(limits.multiprocessors // blocks, 1)
 
     def exchange(self, dtype: npt.DTypeLike, blocks: int) -> int:
-        """Bytes of global memory through which ``blocks`` blocks agree upon pivots."""
+        """Return bytes of global memory by which ``blocks`` blocks choose common pivots."""
         return 2 * blocks * (16 + self.columns * np.dtype(dtype).itemsize)
 
     def shared(self, dtype: npt.DTypeLike, threads: int) -> int:
-        """Bytes of shared memory of ``Panel``."""
+        """Return bytes of shared memory of ``Panel``."""
         return 1024 + threads // 16 * self.columns * np.dtype(dtype).itemsize
 
 
@@ -113,7 +113,7 @@ _PADS = {"f": 4, "d": 4, "F": 2, "D": 2}
 def getrf_block(
     m: int, n: int, dtype: npt.DTypeLike, limits: Limits, numbers: GetrfTuning
 ) -> BlockPlan | None:
-    """Choose the launch for matrices of at most m×n in shared memory; None: they do not fit."""
+    """Choose the launch for matrices of at most m×n in shared memory; None if too large."""
     dtype = np.dtype(dtype)
     if min(m, n) > numbers.block or m > 256:
         return None
@@ -126,19 +126,19 @@ def getrf_block(
 
 @dataclass(frozen=True)
 class LeftPlan:
-    """Matrices factored by panels of ``columns`` columns, left-looking, one a block."""
+    """Left-looking factorization by panels of ``columns`` columns, one matrix a block."""
 
     columns: int
     threads: int
     ld: int
     shared: int
-    residents: int  # blocks that a multiprocessor holds
+    residents: int  # blocks a multiprocessor
 
 
 def getrf_left(
     m: int, dtype: npt.DTypeLike, limits: Limits, numbers: GetrfTuning
 ) -> LeftPlan | None:
-    """Choose the launch of getrf_left.cu for at most m rows; None: they do not fit."""
+    """Choose the launch of getrf_left.cu for at most m rows; None if too large."""
     dtype = np.dtype(dtype)
     columns, max_threads = (16, 256) if dtype.char == "D" else (32, 512)
     threads = max(-(-m // 32) * 32, 64)
@@ -155,7 +155,7 @@ def getrf_left(
 
 
 def getrf_panel(m: int, dtype: npt.DTypeLike, numbers: GetrfTuning) -> PanelPlan:
-    """Choose the panels for matrices of at most m rows: no more than 64 registers of a thread."""
+    """Choose the panels for matrices of at most m rows: at most 64 registers a thread."""
     words = np.dtype(dtype).itemsize // 4
     if m > numbers.tall:
         return PanelPlan(min(numbers.panel, 64 // words), 1, shared_by_blocks=True)
@@ -167,7 +167,7 @@ def getrf_panel(m: int, dtype: npt.DTypeLike, numbers: GetrfTuning) -> PanelPlan
 
 @dataclass(frozen=True)
 class StripPlan:
-    """Strips of ``columns`` columns, a block each."""
+    """Strips of ``columns`` columns, one a block."""
 
     columns: int
     threads: int
@@ -175,7 +175,7 @@ class StripPlan:
 
 
 def getrf_update(dtype: npt.DTypeLike) -> StripPlan:
-    """Launch of getrf_update.cu."""
+    """Return the launch of getrf_update.cu."""
     dtype = np.dtype(dtype)
     medium = tiles(dtype)[2]
     along = {"f": 4, "d": 2, "F": 2, "D": 4}[dtype.char]
@@ -185,16 +185,16 @@ def getrf_update(dtype: npt.DTypeLike) -> StripPlan:
 
 
 def laswp(columns: int = 32) -> StripPlan:
-    """Launch of laswp.cu and getrs.cu for strips of so many columns."""
+    """Return the launch of laswp.cu and getrs.cu for strips of ``columns`` columns."""
     return StripPlan(columns, 128)
 
 
 def laswp_through_shared(
     m: int, dtype: npt.DTypeLike, limits: Limits, max_columns: int = 32
 ) -> tuple[int, int]:
-    """Columns of m rows that pass through shared memory at a time, and bytes of it.
+    """Return the columns of m rows that pass through shared memory at a time, and their bytes.
 
-    No columns where not even one fits.
+    0 columns if not even one fits.
     """
     available = limits.shared_multiprocessor // 6
     item = np.dtype(dtype).itemsize
@@ -204,10 +204,10 @@ def laswp_through_shared(
 
 
 def getrf_info() -> int:
-    """Threads of a block of getrf_info.cu."""
+    """Return the threads a block of getrf_info.cu."""
     return 256
 
 
 def inverse_copies(count: int, columns: int) -> tuple[tuple[int, int], int]:
-    """Grid and threads for matrices of so many columns that are written by inverse.cu."""
+    """Return grid and threads of inverse.cu for ``count`` matrices of ``columns`` columns."""
     return (count, min(columns, 64)), 128

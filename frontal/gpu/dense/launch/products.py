@@ -1,4 +1,4 @@
-"""Tiles of gemm and herk, strips of trsm."""
+"""Launches of gemm, herk, trsm and trtri: tiles and strips."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Tile:
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
+        """Threads a block."""
         return 32 * self.warps * self.per_block
 
     def shared(self, dtype: npt.DTypeLike) -> int:
-        """Bytes of shared memory of a block."""
+        """Return bytes of shared memory a block."""
         dtype = np.dtype(dtype)
         tensor = dtype.char in "dD"
         return self.per_block * self.elements(dtype, (tensor, tensor)) * dtype.itemsize
 
     def elements(self, dtype: npt.DTypeLike, along: tuple[bool, bool] = (False, False)) -> int:
-        """Elements of all slices of both operands, where these may lie along k."""
+        """Return elements of all slices of both operands; with ``along`` they may lie along k."""
         dtype = np.dtype(dtype)
         pad, along_pad = {"d": (4, 2), "D": (2, 4), "f": (4, 0), "F": (2, 0)}[dtype.char]
         sizes = (self.rows, self.cols)
@@ -60,7 +60,7 @@ def tiles(dtype: npt.DTypeLike) -> tuple[Tile, ...]:
 
 @dataclass(frozen=True)
 class GemmTuning:
-    """Numbers of gemm that belong to a chip: for each tile the largest side of C."""
+    """Chip-dependent numbers of gemm: for each tile the largest side of C."""
 
     tiny: int = field(default=16, metadata={"choices": (0, 16)})
     small: int = field(default=32, metadata={"choices": (0, 16, 32, 48, 64)})
@@ -68,14 +68,14 @@ class GemmTuning:
     tall: int = field(default=1 << 30, metadata={"choices": (256, 640, 1024, 2048, 1 << 30)})
     fill: float = field(default=1.5, metadata={"choices": (0.0, 1.0, 1.5, 2.0, 4.0)})
     group: int = field(default=1024, metadata={"choices": (512, 1024, 2048)})
-    vendor: int = 512  # cube root of the m·n·k from which cuBLAS does a single matrix,
-    stacks: int = 32  # and each of a stack,
-    together: int = 1 << 29  # where all of these are so many products of real numbers
+    vendor: int = 512  # cube root of the least m·n·k of a single matrix for cuBLAS,
+    stacks: int = 32  # of each matrix of a stack for cuBLAS,
+    together: int = 1 << 29  # and least real products of the whole stack
 
 
 @dataclass(frozen=True)
 class HerkTuning(GemmTuning):
-    """Numbers of herk that belong to a chip."""
+    """Chip-dependent numbers of herk."""
 
     vendor: int = 1024
 
@@ -83,9 +83,9 @@ class HerkTuning(GemmTuning):
 def product_tile(
     m: int, n: int, entries: int, dtype: npt.DTypeLike, limits: Limits, numbers: GemmTuning
 ) -> Tile:
-    """Choose the tile for products of at most m×n, of ``entries`` entries in all.
+    """Choose the tile for products of at most m×n, of ``entries`` entries in total.
 
-    Tall and large tiles are taken where there are ``fill`` of them for each multiprocessor.
+    Tall and large tiles require ``numbers.fill`` of them for each multiprocessor.
     """
     tiny, small, medium, tall, large = tiles(dtype)
     side = max(m, n)
@@ -104,7 +104,7 @@ def product_tile(
 
 @dataclass(frozen=True)
 class TrsmTuning:
-    """Numbers of trsm that belong to a chip."""
+    """Chip-dependent numbers of trsm."""
 
     tiny: int = field(default=32, metadata={"choices": (0, 8, 16, 24, 32)})  # order, registers
     fused: int = field(default=256, metadata={"choices": (128, 192, 256, 384, 512)})  # order of A
@@ -115,13 +115,13 @@ class TrsmTuning:
 
 @dataclass(frozen=True)
 class TrsmPlan:
-    """Strips of ``width`` right-hand sides, a block each; A in steps of ``fused`` rows."""
+    """Strips of ``width`` right-hand sides, one a block; A in steps of ``fused`` rows."""
 
     width: int
     threads: int
     shared: int
     fused: int
-    separate_inverses: bool  # whether a kernel of its own makes the inverses of the diagonal blocks
+    separate_inverses: bool  # whether trtri.cu inverts the diagonal blocks
 
 
 def trsm(
@@ -134,14 +134,14 @@ def trsm(
     width: int | None = None,
     separate_inverses: bool = False,
 ) -> TrsmPlan:
-    """Choose the launch for A of at most this order and these right-hand sides of each matrix.
+    """Choose the launch for A of at most ``order`` and ``right_sides`` of each matrix.
 
     Parameters
     ----------
     width : int, optional
-        As the caller wants it.
+        Width of a strip; default: chosen by the number of right-hand sides.
     separate_inverses : bool
-        The inverses are there already.
+        The inverses are computed already.
     """
     min_strips, widest = numbers.fill * limits.multiprocessors, int(max(right_sides, default=0))
     if width is None:
@@ -159,7 +159,7 @@ def trsm(
 def _trsm_block(
     width: int, left: bool, dtype: np.dtype, separate_inverses: bool
 ) -> tuple[int, int]:
-    """Threads and bytes of shared memory, as ``Trsm`` of dense/trsm.cuh has them."""
+    """Return threads and bytes of shared memory, as ``Trsm`` of dense/trsm.cuh has them."""
     across = 1 if width < 32 else 2
     sides = (32, width) if left else (width, 32)
     tile = Tile(0, *sides, 8 if dtype.char == "D" else 16, 3, warps=2 * across)
@@ -183,14 +183,14 @@ class TrsmTinyPlan:
 
     @property
     def per_block(self) -> int:
-        """Matrices of a block, or strips of right-hand sides."""
+        """Matrices a block, or strips of right-hand sides."""
         return self.threads // self.lanes
 
 
 def trsm_tiny(order: int, rights: int, dtype: npt.DTypeLike, limits: Limits) -> TrsmTinyPlan:
-    """Choose the launch of trsm_tiny.cu for at most this order and so many right-hand sides.
+    """Choose the launch of trsm_tiny.cu for at most ``order`` and ``rights`` right-hand sides.
 
-    Blocks have as many warps as share a multiprocessor's memory with three other blocks.
+    A block has at most the warps with which four blocks share a multiprocessor's memory.
     """
     dtype, width = np.dtype(dtype), max(-(-order // 8) * 8, 8)
     lanes = min(max(power_of_two(rights), 8), 32)
@@ -203,17 +203,17 @@ def trsm_tiny(order: int, rights: int, dtype: npt.DTypeLike, limits: Limits) -> 
 
 
 def _tiny_group(width: int, lanes: int, dtype: np.dtype) -> int:
-    """Bytes of a matrix, or of a strip of its right-hand sides, as trsm_tiny.cu has them."""
+    """Return bytes a matrix, or a strip of its right-hand sides, as in trsm_tiny.cu."""
     ld = width + 16 // dtype.itemsize
     return -(-(width * ld + lanes * (width + 1)) * dtype.itemsize // 64) * 64 + 16
 
 
 def trtri(triangles: int, dtype: npt.DTypeLike, limits: Limits) -> tuple[int, int, int]:
-    """Blocks, threads and bytes of shared memory of trtri.cu: a warp each triangle."""
+    """Return blocks, threads and bytes of shared memory of trtri.cu: a warp a triangle."""
     per_block = 4 if 4 * triangle_shared(dtype) <= limits.shared_block else 2
     return -(-triangles // per_block), 32 * per_block, per_block * triangle_shared(dtype)
 
 
 def triangle_shared(dtype: npt.DTypeLike) -> int:
-    """Bytes of a triangle of order 32 in shared memory."""
+    """Return bytes of a triangle of order 32 in shared memory."""
     return 32 * (32 + (2 if np.dtype(dtype).char == "D" else 4)) * np.dtype(dtype).itemsize

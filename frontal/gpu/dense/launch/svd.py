@@ -1,4 +1,4 @@
-"""Blocks of QR, Jacobi and bidiagonalization, and which of them a matrix takes."""
+"""Launches of QR, Jacobi and bidiagonalization, and their limits of size."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from ...runtime.limits import Limits
 PANEL = 32  # reflectors of a block I - V T V^H
 QR_THREADS = 256
 JACOBI_ORDERS = (16, 32, 48, 64)
-MIN_QR_ASPECT = 1.6  # rows a column from which a QR factorization comes first
-_LABRD_WARPS, _LANE = 8, 256  # of a block of labrd.cu; bytes of a column that a lane holds
-_RESERVED = 8 << 10  # bytes of static shared memory, at the most
+MIN_QR_ASPECT = 1.6  # least m/n at which a QR factorization comes first
+_LABRD_WARPS, _LANE = 8, 256  # warps a block of labrd.cu; bytes of a column a lane
+_RESERVED = 8 << 10  # bytes, bound of static shared memory
 
 
 def jacobi_order(rows: int) -> int:
-    """The least order that a Jacobi kernel is compiled for and that has so many rows."""
+    """Return the least order of a compiled Jacobi kernel that is at least ``rows``."""
     return next(order for order in JACOBI_ORDERS if order >= rows)
 
 
 def jacobi(order: int, dtype: npt.DTypeLike, vectors: bool) -> tuple[int, int, int]:
-    """Lanes of a pair, threads and bytes of shared memory of jacobi.cu."""
+    """Return lanes a pair, threads and bytes of shared memory of jacobi.cu."""
     lanes = 4 if order <= 16 else 8 if order <= 32 else 16
     entries = order * (order + lanes) * (2 if vectors else 1)
     return lanes, order // 2 * lanes, entries * np.dtype(dtype).itemsize
 
 
 def max_jacobi_order(dtype: npt.DTypeLike, limits: Limits) -> int:
-    """The largest order whose matrix and vectors fit in shared memory."""
+    """Return the largest order whose matrix and vectors fit in shared memory."""
     available = limits.shared_block - _RESERVED
     return max(order for order in JACOBI_ORDERS if jacobi(order, dtype, True)[2] <= available)
 
 
 def staged(rows: int, columns: int, dtype: npt.DTypeLike, limits: Limits) -> int:
-    """Bytes of a matrix in shared memory; 0 where it does not fit."""
+    """Return bytes of a matrix in shared memory; 0 if it does not fit."""
     size = rows * columns * np.dtype(dtype).itemsize
     return size if size <= limits.shared_block - _RESERVED else 0
 
@@ -42,7 +42,7 @@ def staged(rows: int, columns: int, dtype: npt.DTypeLike, limits: Limits) -> int
 def gebd2(
     m: np.ndarray, n: np.ndarray, dtype: npt.DTypeLike, limits: Limits
 ) -> tuple[int, int] | None:
-    """Threads and bytes of shared memory of gebd2 for m×n matrices; None where one does not fit."""
+    """Return threads and bytes of shared memory of gebd2 for m×n matrices; None if too large."""
     entries = int(((m.astype(np.int64) | 1) * n).max(initial=0))
     size = entries * np.dtype(dtype).itemsize
     if size > limits.shared_block - _RESERVED:
@@ -51,17 +51,16 @@ def gebd2(
 
 
 def labrd(count: int, limits: Limits) -> tuple[tuple[int, int], int]:
-    """Lanes along the rows by groups of columns, and bytes of shared memory of labrd.
+    """Return the block, lanes along rows × groups of columns, and bytes of shared memory of labrd.
 
-    Small blocks, of which some read while others wait, where there are at least two of them for
-    each multiprocessor.
+    Blocks are small if each multiprocessor has at least two: some read while others wait.
     """
     groups = 4 if count >= 2 * limits.multiprocessors else 16
     return (32, groups), 16 * 32 * groups
 
 
 def labrd_once(rows: int, dtype: npt.DTypeLike, limits: Limits) -> tuple[int, int, int] | None:
-    """Threads, bytes of shared memory and rows of a lane of labrd.cu; None for too many rows."""
+    """Return threads, bytes of shared memory and rows a lane of labrd.cu; None if too large."""
     size = np.dtype(dtype).itemsize
     for lane_rows in (8, 16, 32):
         shared = (_LABRD_WARPS + 1) * 32 * lane_rows * size
@@ -75,13 +74,13 @@ BDSQR_REALS_PER_ROW = 2 + 8 * 4  # reals a row: d, e, rotations of two times fou
 
 
 def bdsqr(n: int, real: npt.DTypeLike, vectors: bool, limits: Limits) -> tuple[int, int, int]:
-    """Threads, bytes of shared memory and ``level`` of bdsqr.cu for n rows at the most."""
+    """Return threads, bytes of shared memory and ``level`` of bdsqr.cu for at most n rows."""
     item, available = np.dtype(real).itemsize, limits.shared_block - _RESERVED
-    passes = max(-(-2 * n // 480), 1)  # over the rows, by all warps but one
+    passes = max(-(-2 * n // 480), 1)  # over the rows, by all warps except one
     threads = 32 + -(-2 * n // (32 * passes)) * 32 if vectors else 32
     small, all_bytes = BDSQR_REALS_PER_ROW * n * item, (BDSQR_REALS_PER_ROW + 2 * n) * n * item
     if (
         vectors and 3 * all_bytes <= limits.shared_multiprocessor
-    ):  # else too few sweeps are under way
+    ):  # with fewer than 3 blocks, too few sweeps are active
         return threads, all_bytes, 2
     return (threads, small, 1) if small <= available else (threads, 0, 0)

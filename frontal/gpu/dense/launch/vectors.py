@@ -1,4 +1,4 @@
-"""Blocks and tiles of gemv."""
+"""Launches of gemv: blocks and tiles."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ...runtime.limits import Limits, power_of_two
 
 @dataclass(frozen=True)
 class GemvTuning:
-    """Numbers of gemv that belong to a chip."""
+    """Chip-dependent numbers of gemv."""
 
     threads: int = field(default=256, metadata={"choices": (128, 192, 256)})  # a block
-    crossover: int = 256 << 10  # bytes of a matrix beyond which tiles share it
-    tile: int = 256 << 10  # bytes of a tile then
-    warp: int = 8 << 10  # bytes of a matrix up to which it is one warp's
-    waves: int = 4  # blocks a multiprocessor, at the least, before sums are split
-    unroll: int = field(default=4, metadata={"choices": (2, 4, 8)})  # reads under way a thread
+    crossover: int = 256 << 10  # bytes of a matrix above which it is tiled
+    tile: int = 256 << 10  # bytes of a tile of such a matrix
+    warp: int = 8 << 10  # bytes of a matrix up to which one warp processes it
+    waves: int = 4  # least blocks a multiprocessor; with fewer, sums are split
+    unroll: int = field(default=4, metadata={"choices": (2, 4, 8)})  # reads in flight a thread
 
 
 @dataclass(frozen=True)
 class GemvPlan:
-    """Blocks of x×y×z threads, z teams; a team takes a tile of tile_m×tile_n of a matrix."""
+    """Blocks of x×y×z threads, z teams; a team processes a tile_m×tile_n tile of a matrix."""
 
     x: int
     y: int
@@ -30,7 +30,7 @@ class GemvPlan:
     tile_n: int
     unroll: int
     shared: int
-    sum_threads: int = 128  # of a block that adds the partial sums of a tile
+    sum_threads: int = 128  # a block that adds the partial sums of a tile
 
 
 def gemv(
@@ -48,7 +48,7 @@ def gemv(
     Parameters
     ----------
     variant : {"big-tile", "classic"}, optional
-        A matrix a team, or several tiles a matrix; by size if not given.
+        One team a matrix, or several tiles a matrix; default: chosen by size.
     """
     vector, size = max(16 // item, 1), rows * columns * item
     if variant is None:
@@ -67,15 +67,15 @@ def gemv(
 def _gemv_block(
     trans: bool, rows: int, columns: int, vector: int, unroll: int, threads: int
 ) -> tuple[int, int]:
-    """Lanes along the rows, and groups of them over the columns; whole warps together."""
+    """Return lanes along the rows, and groups of lanes over the columns; whole warps in all."""
     vectors = max(-(-rows // vector), 1)
-    if trans:  # each lane several vectors of a column, so that its ends cost a small share
+    if trans:  # several vectors of a column a lane, to amortize its ends
         x = min(max(power_of_two(-(-vectors // 4)), 4, unroll), 32)
         needed = max(32, x * -(-columns // unroll))
         return x, max(min(threads, -(-needed // 32) * 32) // 32 * 32 // x, 32 // x)
     if threads == 32 or vectors <= 32:
         x = min(max(power_of_two(vectors), 4), 32)
-    else:  # as few strips as there can be, of about the same length
+    else:  # the least number of strips, of about equal length
         strips = -(-vectors // threads)
         x = -(-vectors // strips)
         x = -(-x // 32) * 32
@@ -92,9 +92,9 @@ def _gemv_tile(
     limits: Limits,
     numbers: GemvTuning,
 ) -> tuple[int, int]:
-    """Rows and columns of a tile: outputs are split first, sums where the device is not full."""
+    """Return the sides of a tile: outputs are split first, sums if the device is not filled."""
     outputs, terms = (columns, rows) if trans else (rows, columns)
-    step = 32 if trans else 512 // item  # outputs that a block reads well
+    step = 32 if trans else 512 // item  # granularity of outputs for coalesced reads
     outputs_tile = max(numbers.tile // (item * max(terms, 1)) // step * step, step)
     min_tiles = numbers.waves * limits.multiprocessors
     if count * -(-outputs // outputs_tile) < min_tiles:

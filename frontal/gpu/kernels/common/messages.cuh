@@ -1,9 +1,9 @@
-// Messages between blocks: numbers in global memory that show by themselves whether they were sent.
+// Messages between blocks: numbers in global memory whose bits show whether they were sent.
 //
-// All bits of one are set before, and no number that is sent has all of them set: that bit pattern
-// is a NaN, for which another NaN is sent. So no flags are needed, no store has to be made visible
-// before another, and nobody waits for more than what is read. A message of a complex number is two
-// of real ones. Who waits polls; that the sender goes on meanwhile is what scheduler.cuh argues.
+// A message is unset while all its bits are set. No sent number has all bits set: this bit pattern
+// is a NaN, and another NaN is sent instead. Messages therefore need no flags and no memory fence
+// between two stores, and a reader waits only for the values that it reads. A complex message is
+// two real ones. Readers poll; scheduler.cuh argues that the sender makes progress meanwhile.
 #pragma once
 #include "common/scalar.cuh"
 
@@ -20,7 +20,7 @@ template <class R> __device__ inline complex<R> look(const complex<R> *p) {
     return {look(&p->re), look(&p->im)};
 }
 
-// The message at p, of which v has been seen.
+// Return the message at p as soon as it is sent; v is the value that was read first.
 template <class T> __device__ inline T take(const T *p, T v) {
     while (unset(v)) {
         __nanosleep(20);

@@ -1,6 +1,6 @@
-// What C++ has no name for: warp shuffles of any scalar, fp64 tensor-core products, asynchronous
-// copies to shared memory, flags between blocks. All inline assembly of the kernels is here; the
-// CPU emulation brings its own definitions of the same functions.
+// Operations without a C++ name: warp shuffles of any scalar, fp64 tensor-core products,
+// asynchronous copies to shared memory, flags between blocks. This file holds all inline assembly
+// of the kernels; the CPU emulation has its own definitions of the same functions.
 #pragma once
 #include "common/scalar.cuh"
 
@@ -12,7 +12,7 @@
 #define PLAIN 0
 #endif
 #endif
-// Tiles of a block that lie in global memory, where shared memory has no room for them.
+// Parts of a block's tiles (0, 1 or 2) in global memory because shared memory is too small.
 #ifndef OUTSIDE
 #define OUTSIDE 0
 #endif
@@ -47,7 +47,7 @@ __device__ inline complex<R> shuffle_xor(complex<R> a, int mask, int width = 32)
     return {shuffle_xor(a.re, mask, width), shuffle_xor(a.im, mask, width)};
 }
 
-// Copy BYTES through registers, or zeros.
+// Copy BYTES through registers; write zeros unless `valid`.
 template <int BYTES>
 __device__ inline void copy_plainly(void *target, const void *global, bool valid) {
     struct alignas(BYTES) Bytes {
@@ -128,8 +128,8 @@ __device__ inline void mma_16x8x16(double (&c)[4], const double (&a)[8], const d
 #endif
 }
 
-// Copy BYTES (4, 8 or 16, both sides aligned to it) from global to shared memory without passing
-// through registers; zeros instead where `valid` is false (the source is then not read).
+// Copy BYTES (4, 8 or 16; both addresses aligned to it) from global to shared memory without
+// passing through registers. Unless `valid`, write zeros and do not read the source.
 template <int BYTES>
 __device__ inline void copy_async(void *shared, const void *global, bool valid) {
     if (OUTSIDE && !__isShared(shared)) return copy_plainly<BYTES>(shared, global, valid);
@@ -145,7 +145,7 @@ __device__ inline void copy_async(void *shared, const void *global, bool valid) 
             : "memory");
 }
 __device__ inline void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Wait until at most N of this thread's committed groups are under way.
+// Wait until at most N committed groups of this thread are pending.
 template <int N> __device__ inline void copy_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
@@ -154,7 +154,7 @@ template <int N> __device__ inline void copy_async_wait() {
 #ifndef FRONTAL_EMULATION
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-// Of sm_80 and later they are CUDA's own.
+// CUDA defines both from sm_80 on.
 __device__ inline unsigned __reduce_max_sync(unsigned, unsigned v) {
 #pragma unroll
     for (int flip = 16; flip > 0; flip /= 2) v = max(v, __shfl_xor_sync(full_warp, v, flip));
@@ -167,13 +167,13 @@ __device__ inline unsigned __reduce_or_sync(unsigned, unsigned v) {
 }
 #endif
 
-// Ask for the 128 bytes around an address to be brought to the second-level cache.
+// Prefetch the 128 bytes around an address into the second-level cache.
 __device__ inline void prefetch(const void *global) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
 }
 
-// Flags in global memory between blocks: what a thread wrote before `release` is seen after
-// `acquire`.
+// Flags in global memory between blocks: stores before `release` are visible after the `acquire`
+// that reads it.
 __device__ inline int acquire(const int *flag) {
     int value;
     asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
@@ -188,21 +188,22 @@ __device__ inline void release_add(int *counter, int value) {
 __device__ inline void release_max(int *counter, int value) {
     asm volatile("red.release.gpu.global.max.s32 [%0], %1;" ::"l"(counter), "r"(value) : "memory");
 }
-// A flag's value alone. It costs less than `acquire`, which empties the first-level cache.
+// Read a flag without ordering. This costs less than `acquire`, which invalidates the first-level
+// cache.
 __device__ inline int load_relaxed(const int *flag) {
     int value;
     asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
     return value;
 }
 
-// Time since some moment, the same on all multiprocessors.
+// Time in ns from a fixed origin, the same on all multiprocessors.
 __device__ inline long long nanoseconds() {
     long long value;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(value));
     return value;
 }
 
-// 1/a and 1/√a to about 20 bits (double) or 22 (float), a normal number below 2^1022 (2^126).
+// 1/a and 1/√a to about 20 bits (double) or 22 (float), for normal numbers below 2^1022 (2^126).
 __device__ inline double reciprocal_seed(double a) {
     double x;
     asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(x) : "d"(a));

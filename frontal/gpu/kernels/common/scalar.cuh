@@ -1,8 +1,8 @@
-// The four scalars and their arithmetic: float, double, complex<float>, complex<double>.
+// The four scalar types and their arithmetic: float, double, complex<float>, complex<double>.
 //
-// complex<R> has the layout of cuComplex and NumPy's complex: two reals, real part first. It has no
-// constructors, so that arrays of it in shared memory need no dynamic initialization.
-// The reciprocal of a complex number is Smith's: "Algorithm 116: complex division" (1962).
+// complex<R> has the layout of cuComplex and of NumPy's complex: two reals, real part first. It has
+// no constructors, so that arrays of it in shared memory need no dynamic initialization.
+// Complex reciprocals follow Smith, "Algorithm 116: complex division" (1962).
 #pragma once
 
 template <class R> struct alignas(2 * sizeof(R)) complex {
@@ -61,14 +61,14 @@ template <class R> __device__ inline bool operator==(complex<R> a, complex<R> b)
     return a.re == b.re && a.im == b.im;
 }
 
-// a*b + c, one rounding for each fused multiply-add.
+// a*b + c, with one rounding per fused multiply-add.
 __device__ inline float fma_(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ inline double fma_(double a, double b, double c) { return fma(a, b, c); }
 template <class R> __device__ inline complex<R> fma_(complex<R> a, complex<R> b, complex<R> c) {
     return {fma_(-a.im, b.im, fma_(a.re, b.re, c.re)), fma_(a.im, b.re, fma_(a.re, b.im, c.im))};
 }
 
-// 1/a by Smith's scaling: |a|² need not be representable.
+// 1/a with Smith's scaling: |a|² need not be representable.
 __device__ inline float reciprocal(float a) { return 1.0f / a; }
 __device__ inline double reciprocal(double a) { return 1.0 / a; }
 template <class R> __device__ inline complex<R> reciprocal(complex<R> a) {

@@ -1,21 +1,22 @@
-// Tasks of persistent blocks: taken from a list by an atomic ticket, and ordered by flags.
+// Tasks of persistent blocks, taken from a list by an atomic ticket and ordered by flags.
 //
-// Deadlock: a list has every task after all that it waits for, tickets are handed out in its order,
-// and who holds two of them works at the first. So the first unfinished task of the list, if it is
-// taken, is being worked at and waits for finished ones alone; if it is not, a block is free to
-// take it or all have ended. This holds for any number of resident blocks, one included.
+// Deadlock: in the list each task comes after all tasks that it waits for; tickets are issued in
+// the order of the list; a block with two tickets runs the first one first. Consider the first
+// unfinished task. If it is taken, its block is running it, and it waits only for finished tasks.
+// If it is not taken, either a block is free to take it or all blocks have ended. The argument
+// holds for any number of resident blocks, one included.
 //
-// Flags are counters in global memory, zero when a launch begins, which only grow. Tasks of tiles:
+// Flags are counters in global memory, zero when a launch begins, that only grow. Tasks of tiles:
 // Buttari, Langou, Kurzak, Dongarra, "A class of parallel tiled linear algebra algorithms for
-// multicore architectures" (2009); blocks that stay and take work themselves: Gupta, Stuart, Owens,
-// "A study of persistent threads style GPU programming for GPGPU workloads" (2012).
+// multicore architectures" (2009); persistent blocks: Gupta, Stuart, Owens, "A study of persistent
+// threads style GPU programming for GPGPU workloads" (2012).
 #pragma once
 #include "common/matrix.cuh"
 #include "common/ptx.cuh"
 
-// Tasks 0…count−1, by whole blocks. `number`, in shared memory, is that of the task; fetch() puts
-// there what else all must know of it, by one thread; then run() by all, and end() when all have
-// ended it.
+// Run tasks 0…count−1 by whole blocks. `number`, in shared memory, is the current task. One thread
+// calls fetch() to store the task's other data in shared memory; then all threads call run(), and
+// end() when all have finished it.
 template <class Fetch, class Run, class End>
 __device__ __forceinline__ void each_task(
     int &number, int *ticket, int count, Fetch fetch, Run run, End end) {
@@ -32,20 +33,21 @@ __device__ __forceinline__ void each_task(
     }
 }
 
-// The tasks of a block whose descriptions are a list; `Launch` has `tasks`, `count` and `ticket`,
-// which is −1 when a launch begins, as messages are. A block asks for its next ticket while it ends a
-// task, and not before: what one block held, others that are free could not do meanwhile. Nothing is
-// done with the answer, not even + 1, until it goes on: whoever does would wait for it here.
+// The tasks of a block, whose descriptions are a list. `Launch` has `tasks`, `count` and `ticket`;
+// the ticket is −1 when a launch begins, like unset messages. A block requests its next ticket
+// while it ends a task, not earlier: a task held by a busy block could not run on a free one. The
+// result of the atomic is not used, not even for + 1, before `advance`, because the first use would
+// wait for it.
 template <class Task, class Launch> struct BlockTickets {
     const Launch &launch;
-    Task *task;  // in shared memory, as `number`
+    Task *task;  // in shared memory, like `number`
     int *number;
     int next;
 
     __device__ void ask() {
         if (threadIdx.x == 0) next = atomicAdd(launch.ticket, 1);
     }
-    // Go on to the next task, if there is one.
+    // Load the next task; return false if there is none.
     __device__ bool advance() {
         constexpr int words = sizeof(Task) / sizeof(int4);
         if (threadIdx.x == 0) *number = next + 1;
@@ -55,15 +57,15 @@ template <class Task, class Launch> struct BlockTickets {
             const int4 *from = (const int4 *)(launch.tasks + mine);
             if (threadIdx.x < words) ((int4 *)task)[threadIdx.x] = from[threadIdx.x];
             if (threadIdx.x == 32 && mine + (int)gridDim.x < launch.count)
-                prefetch(launch.tasks + mine + gridDim.x);  // for whoever comes to it
+                prefetch(launch.tasks + mine + gridDim.x);  // for a later block
         }
         __syncthreads();
         return mine < launch.count;
     }
 };
 
-// The tasks of a warp, one of the block's WARPS, from such a list, or from its end where REVERSED:
-// the description of the next one is on its way while one is worked at.
+// The tasks of a warp, one of WARPS in the block, from such a list, or from the end of the list if
+// REVERSED. The description of the next task is loaded while the current task runs.
 template <int WARPS, bool REVERSED, class Task, class Launch> struct WarpTickets {
     static constexpr int words = sizeof(Task) / sizeof(int4);
     const Launch &launch;
@@ -85,7 +87,7 @@ template <int WARPS, bool REVERSED, class Task, class Launch> struct WarpTickets
         const Task *from = launch.tasks + (REVERSED ? launch.count - 1 - next : next);
         if (lane < words && next < launch.count) later = ((const int4 *)from)[lane];
     }
-    // Go on to the next task, if there is one; `look_ahead` must follow.
+    // Load the next task; return false if there is none. `look_ahead` must follow.
     __device__ bool advance() {
         if (next >= launch.count) return false;
         __syncwarp();
@@ -96,7 +98,8 @@ template <int WARPS, bool REVERSED, class Task, class Launch> struct WarpTickets
     }
 };
 
-// A flag, once it is `wanted` at least; what was written before it is then seen.
+// Wait until a flag is at least `wanted`, and return it; stores before its release are then
+// visible.
 __device__ inline int wait_for(const int *flag, int wanted) {
     int found = acquire(flag);
     while (found < wanted) {
@@ -106,8 +109,8 @@ __device__ inline int wait_for(const int *flag, int wanted) {
     return found;
 }
 
-// Two flags, once both are more than `done`: the smaller one, `limit` at most. One warp reads both
-// at once, and gives it to all threads of the block.
+// Wait until both flags exceed `done`, and return the smaller one, at most `limit`. One warp reads
+// both flags at once and passes the result to all threads of the block.
 __device__ inline int wait_beyond(
     const int *row, const int *other, int done, int limit = 0x7fffffff) {
     __shared__ int ready;
@@ -122,7 +125,7 @@ __device__ inline int wait_beyond(
     return found;
 }
 
-// Set a flag, when all threads of the block have written what it stands for.
+// Set a flag after all threads of the block have written the data that it announces.
 __device__ inline void publish(int *flag, int value) {
     __syncthreads();
     if (threadIdx.x == 0) release(flag, value);

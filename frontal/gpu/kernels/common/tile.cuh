@@ -1,14 +1,15 @@
 // The tile product: C (BM×BN, in the registers of a block) += op(A) (BM×K) · op(B) (K×BN), operands
 // in global memory.
 //
-// WARPS_M×WARPS_N warps each own a part of C (warp_product.cuh). Slices of BK columns of op(A) and
-// BK rows of op(B) pass through STAGES buffers of shared memory, filled by asynchronous copies
-// while older slices are multiplied. Every slice lies as its source does, so that copies are 16
-// bytes wide where pointer and leading dimension allow; only the FMA types turn operands stored
-// along k.
-// A tile of one warp synchronizes that warp only: a block may then hold several independent tiles.
-// Tiles of C in registers, slices by shared memory: Volkov, Demmel, "Benchmarking GPUs to tune
-// dense linear algebra" (2008); Nath, Tomov, Dongarra, "An improved MAGMA GEMM for Fermi graphics
+// Each of WARPS_M×WARPS_N warps owns a part of C (warp_product.cuh). Slices of BK columns of op(A)
+// and BK rows of op(B) pass through STAGES buffers of shared memory, filled by asynchronous copies
+// while older slices are multiplied. A slice has the memory order of its source, so that copies are
+// 16 bytes wide if pointer and leading dimension allow; only the FMA types transpose operands
+// stored along k.
+// A tile of one warp synchronizes only that warp, so that a block may hold several independent
+// tiles.
+// C in registers, slices through shared memory: Volkov, Demmel, "Benchmarking GPUs to tune dense
+// linear algebra" (2008); Nath, Tomov, Dongarra, "An improved MAGMA GEMM for Fermi graphics
 // processing units" (2010).
 #pragma once
 #include "common/warp_product.cuh"
@@ -27,12 +28,12 @@ struct Tile {
     static constexpr bool tensor = !PLAIN && same_type<real_t<T>, double>;
     static constexpr int M = BM / WARPS_M, N = BN / WARPS_N;
 
-    // How a slice of an operand with SIZE rows of op(A) (columns of op(B)) lies in shared memory.
+    // Shared-memory layout of a slice of an operand with SIZE rows of op(A) (columns of op(B)).
     template <int SIZE, bool ALONG_K> struct Slice {
         static constexpr bool along_k = ALONG_K && tensor;
         static constexpr int ld = (along_k ? BK : SIZE) + leading_pad<T, along_k>();
         static constexpr int elements = (along_k ? SIZE : BK) * ld;
-        static constexpr int wide = ALONG_K && !tensor ? 1 : 16 / sizeof(T);  // elements a copy
+        static constexpr int wide = ALONG_K && !tensor ? 1 : 16 / sizeof(T);  // elements per copy
         static constexpr int source_rows = ALONG_K ? BK : SIZE, source_cols = ALONG_K ? SIZE : BK;
         static constexpr int row_step = ALONG_K == along_k ? 1 : ld,
                              col_step = ALONG_K == along_k ? ld : 1;
@@ -49,7 +50,7 @@ struct Tile {
 
   public:
     static constexpr int shared_elements = STAGES * (a_elements + b_elements);
-    // What these operands need of it.
+    // Elements of shared memory for operands with these TA and TB.
     template <Trans TA, Trans TB>
     static constexpr int elements_of =
         STAGES * (Slice<BM, TA != NoTrans>::elements + Slice<BN, TB == NoTrans>::elements);
@@ -69,11 +70,12 @@ struct Tile {
     __device__ static int part_j() { return thread() / 32 / WARPS_M * N; }
 
     // C += op(a) · op(b). Rows of op(a) and columns of op(b) outside the views count as zeros. Ends
-    // with a barrier: `shared` may be used again at once. A warp whose part is not `wanted` copies
-    // for the others, and leaves its part as it is. `begin` is called when the first copies are
-    // under way: what it loads into C arrives together with them.
-    // PADDED: operands lie at multiples of 16 bytes, columns too, and there is memory behind each
-    // column up to one; those that lie along k have no rows too many for that.
+    // with a barrier, so that `shared` may be reused at once. A warp whose part is not `wanted`
+    // copies for the others and leaves its part unchanged. `begin` is called when the first copies
+    // are under way: its loads into C overlap with them.
+    // PADDED: operands and their columns begin at multiples of 16 bytes, and each column is
+    // followed by memory up to such a multiple; operands along k have no rows outside the view up
+    // to it.
     template <Trans TA, Trans TB, bool PADDED = false, class Begin = Nothing>
     __device__ void multiply(
         Matrix<T> a, Matrix<T> b, T *shared, bool wanted = true, Begin begin = {}) {
@@ -105,7 +107,7 @@ struct Tile {
         for (int step = 0; step < steps; ++step) {
             if constexpr (STAGES == 1) fetch(step);
             copy_async_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
-            sync();  // the slice is there for all, and all are done with the one before it
+            sync();  // all threads see the slice and have finished the one before it
             if constexpr (STAGES > 1) fetch(step + STAGES - 1);
             const T *stage = shared + step % STAGES * (A::elements + B::elements);
             if (wanted)
@@ -115,7 +117,7 @@ struct Tile {
         sync();
     }
 
-    // Call f(i, j, entry) for each entry of C that this thread owns; (i, j) is its place in the
+    // Call f(i, j, entry) for each entry of C that this thread owns; (i, j) is its position in the
     // tile.
     template <class F> __device__ void each(F f) {
         int i0 = part_i(), j0 = part_j();
@@ -147,7 +149,7 @@ struct Tile {
         product.template add<BK, A::along_k, B::along_k, CONJ_A, CONJ_B>(a, A::ld, b, B::ld);
     }
 
-    // This thread's chunks of an operand, slice after slice.
+    // This thread's chunks of an operand, slice by slice.
     template <class S, int WIDE> struct Stream {
         static constexpr int column = S::source_rows / WIDE, cols = threads / column;
         static_assert(threads % column == 0, "threads cover whole columns");
@@ -174,8 +176,9 @@ struct Tile {
         }
     };
 
-    // multiply() with operands loaded into registers one step ahead, while the tensor cores are at
-    // work: few, fat warps cannot hide shared memory from each other.
+    // multiply() with operands loaded into registers one step ahead, during the tensor-core
+    // products: with few warps and large parts, other warps do not hide the latency of shared
+    // memory.
     template <class A, class B, int WIDE, class Begin>
     __device__ void prefetched(
         Matrix<T> a, Matrix<T> b, int steps, T *shared, bool wanted, Begin begin) {
@@ -207,7 +210,7 @@ struct Tile {
 #pragma unroll 1
         for (int step = 0; step < steps; ++step) {
             fetch(step + STAGES - 1);
-            if (wanted) {  // one branch around all, so that loads mix with products
+            if (wanted) {  // one branch around all, so that the compiler mixes loads and products
 #pragma unroll
                 for (int part = 0; part + 1 < parts; ++part) {
                     load(step, part + 1);
@@ -215,7 +218,7 @@ struct Tile {
                 }
             }
             copy_async_wait<STAGES - 2>();
-            sync();  // the next slice is there for all, and all have loaded this one
+            sync();  // all threads see the next slice and have loaded this one
             if (wanted) {
                 load(step + 1, 0);
                 product.multiply(f[(parts - 1) % 2]);
@@ -230,8 +233,9 @@ struct Tile {
         else copy_chunks<S, 1>(part, target);
     }
 
-    // `part` has whole chunks of WIDE rows. Thread t takes chunks t, t + threads, … in the order of
-    // the source's columns, so that it stays in its row (or rows) and its pointers only step on.
+    // Copy `part`, which has whole chunks of WIDE rows. Thread t takes chunks t, t + threads, … in
+    // the order of the source's columns: it stays in its row (or rows) and only advances its
+    // pointers.
     template <class S, int WIDE> __device__ static void copy_chunks(Matrix<T> part, T *target) {
         constexpr int column = S::source_rows / WIDE, chunks = column * S::source_cols;
         static_assert(
@@ -254,7 +258,7 @@ struct Tile {
     }
 };
 
-// The instances that other routines build on.
+// The tile shapes that other routines use.
 template <class T> struct TileShapes {
     using Tiny = Tile<T, 16, 16, 16, 1, 1, 1>;
     using Small = Tile<T, 32, 32, 32, 1, 2, 1>;
@@ -284,9 +288,8 @@ template <class T> using MediumTile = typename TileShapes<T>::Medium;
 template <class T> using TallTile = typename TileShapes<T>::Tall;
 template <class T> using LargeTile = typename TileShapes<T>::Large;
 
-// Instance CHOICE of the five with the shape of the blocks that compute it: tiles and threads a
-// block, and the blocks that shall fit on a multiprocessor (which bounds the registers of a
-// thread).
+// Tile shape CHOICE of the five with its launch shape: tiles per block, threads per block, and
+// blocks that must fit on a multiprocessor (which bounds the registers of a thread).
 template <class T, int CHOICE> struct TileChoice;
 template <class T> struct TileChoice<T, 0> : TinyTile<T> {
     static constexpr int per_block = 4, block = 128, residents = sizeof(T) == 16 ? 3 : 4;

@@ -1,18 +1,18 @@
 // The product of one warp: C (M×N, in registers) += op(A) (M×K) · op(B) (K×N), operands in shared
-// memory. double and complex<double> use the fp64 tensor cores where there are any, all others FMA.
+// memory. double and complex<double> use the fp64 tensor cores if the device has them, otherwise
+// FMA.
 //
-// An operand lies in one of two ways; `ALONG_K` names the second one:
-//   false  element (i, k) at i + k*ld: consecutive rows of op(A) (columns of op(B)) lie together;
-//   true   element (i, k) at k + i*ld: consecutive k lie together.
+// An operand has one of two layouts; `ALONG_K` selects:
+//   false  element (i, k) at i + k*ld: consecutive rows of op(A) (columns of op(B)) are adjacent;
+//   true   element (i, k) at k + i*ld: consecutive k are adjacent.
 // Reads are free of bank conflicts with ld ≡ leading_pad() modulo 16 (double) or 8
 // (complex<double>).
 #pragma once
 #include "common/matrix.cuh"
 #include "common/ptx.cuh"
 
-// What to add to a leading dimension that is a multiple of 16 so that warps read without conflicts.
-// Rows i..i+7 and k..k+3 are read at once: an 8-byte read serves 16 lanes a cycle, a 16-byte read
-// 8.
+// Padding of a leading dimension that is a multiple of 16, for reads without bank conflicts. A warp
+// reads rows i..i+7 and k..k+3 at once: an 8-byte read serves 16 lanes per cycle, a 16-byte read 8.
 template <class T, bool ALONG_K> __device__ constexpr int leading_pad() {
     if constexpr (same_type<T, complex<double>>) return ALONG_K ? 4 : 2;
     else if constexpr (same_type<T, double>) return ALONG_K ? 2 : 4;
@@ -25,7 +25,7 @@ template <bool CONJ, class T> __device__ inline T conj_if(T a) {
     else return a;
 }
 
-// op(B) as it is, or diag(d)·op(B) with d(k) at d[k*step]; for WarpProduct::add.
+// op(B) itself, or diag(d)·op(B) with d(k) at d[k*step]; for WarpProduct::add.
 struct Unscaled {
     template <class T> __device__ T operator()(T b, int) const { return b; }
 };
@@ -35,8 +35,8 @@ template <class T> struct ScaledBy {
     __device__ T operator()(T b, int k) const { return d[k * step] * b; }
 };
 
-// FMA: lanes form an 8×4 grid; a lane owns groups of V rows and of V columns, V elements being 16
-// bytes where the shape allows, so that it reads both operands by 16-byte loads.
+// FMA: lanes form an 8×4 grid. A lane owns groups of V rows and V columns; V elements are 16 bytes
+// if the shape allows, so that a lane reads both operands by 16-byte loads.
 template <class T, int M, int N> struct WarpProduct {
     static constexpr int TM = M / 8, TN = N / 4, V = 16 / sizeof(T);
     static constexpr int VM = TM < V ? TM : V, VN = TN < V ? TN : V;
@@ -67,8 +67,8 @@ template <class T, int M, int N> struct WarpProduct {
         }
     }
 
-    // Call f(i, j, entry) for each entry of C that this lane owns (in some of its TN groups of
-    // columns).
+    // Call f(i, j, entry) for each entry of C that this lane owns in its column groups FROM…TO−1 of
+    // TN.
     template <int FROM = 0, int TO = TN, class F> __device__ void each(F f) {
         int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
 #pragma unroll
@@ -78,8 +78,8 @@ template <class T, int M, int N> struct WarpProduct {
                 f(i / VM * 8 * VM + g * VM + i % VM, j / VN * 4 * VN + t * VN + j % VN, c[i][j]);
     }
 
-    // Call f(i, row) for each row i of C that this lane has entries of; row(g) calls g(j, entry)
-    // for them.
+    // Call f(i, row) for each row i of C in which this lane owns entries; row(g) calls g(j, entry)
+    // for each of them.
     template <class F> __device__ void each_row(F f) {
         int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
 #pragma unroll
@@ -113,8 +113,8 @@ template <class T, int M, int N> struct WarpProduct {
 
 #if !PLAIN
 
-// Fragments of mma_16x8x8 (see ptx.cuh), read from shared memory element by element: x[e] is
-// op(A)'s (g + 8*(e%2), t + 4*(e/2)), y[e] is op(B)'s (t + 4*e, g).
+// Fragments of mma_16x8x8 (see ptx.cuh), read from shared memory element by element: x[e] is entry
+// (g + 8*(e%2), t + 4*(e/2)) of op(A), y[e] is entry (t + 4*e, g) of op(B).
 template <bool ALONG_K, class T>
 __device__ inline void fragment_a(T (&x)[4], const T *a, int ld, int i, int k) {
     int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
@@ -134,9 +134,9 @@ __device__ inline void fragment_b(T (&y)[2], const T *b, int ld, int j, int k) {
     }
 }
 
-// Which rows and columns of C the tensor cores' numbering means is free, as long as operands and C
-// agree. Here a lane's rows of a 16-row group are 2g and 2g+1, and its columns of two 8-column
-// groups are 2g and 2g+1 as operand: neighbours, which one 16-byte load brings.
+// The rows and columns of C that the tensor cores number 0, 1, … may be chosen freely if operands
+// and C agree. Here a lane's rows of a 16-row group are 2g and 2g+1, and its columns of two
+// 8-column groups, as operand, are 2g and 2g+1: neighbours, so that one 16-byte load reads both.
 template <int M, int N> struct WarpProduct<double, M, N> {
     static constexpr int TM = M / 16, TN = N / 8;
     static constexpr int k_multiple = 8;
@@ -212,7 +212,7 @@ template <int M, int N> struct WarpProduct<double, M, N> {
     struct alignas(16) Pair {
         double first, second;
     };
-    // Elements (2g, t) and (2g+1, t) of the 16 rows from i on, t counted from k.
+    // Read elements (2g, t) and (2g+1, t) of the 16 rows from i on, t counted from k.
     template <bool ALONG_K>
     __device__ static void pair(
         double &first, double &second, const double *p, int ld, int i, int k) {

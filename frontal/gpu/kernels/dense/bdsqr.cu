@@ -1,24 +1,24 @@
-// SVD of upper bidiagonal matrices B = U·diag(s)·Vᵀ; bdsqr.cuh names the method.
+// SVD of upper bidiagonal matrices B = U·diag(s)·Vᵀ; the method is in bdsqr.cuh.
 //
-// Tile map: a matrix a block. Warp 0 chases SWEEPS sweeps while the others apply the rotations of
-// those before: a thread owns rows of U and of V, each row its own chain of rotations, columns side
-// by side with those of its neighbours. Values alone are one warp's. At the end a warp owns a
-// column at a time. Blocks do not wait for each other. Memory of a block: d, e and twice the
-// rotations of SWEEPS sweeps, 2 + 8·SWEEPS reals a row; then U and V, 2·n² reals. Of it there is in
-// shared memory
-//   level      0 nothing, all is in `room`, `left` and `right`; 1 vectors d, e and rotations; 2 all
-//   u, v       get columns in the order of s; u may have more rows and columns: those of the
+// Tile map: one block per matrix. Warp 0 chases SWEEPS sweeps while the other warps apply the
+// rotations of the previous ones: a thread owns rows of U and of V, each with its own chain of
+// rotations, and adjacent threads own adjacent rows. Without vectors only warp 0 works. At the end
+// a warp owns one column at a time. Blocks do not wait for each other. Memory of a block: d, e and
+// two sets of rotations of SWEEPS sweeps, 2 + 8·SWEEPS reals per row; then U and V, 2·n² reals.
+//   level      part in shared memory. 0: none, all of it is in `room`, `left` and `right`; 1: d, e
+//              and rotations; 2: all
+//   u, v       receive columns in the order of s; u may have more rows and columns, filled from the
 //              identity
-//   exponents  by which powers of two matrices were multiplied before
-//   info       of a matrix that has one is left alone; else it gets one more than there are columns
-//              where 12·n² rotations did not suffice
+//   exponents  exponents of the powers of two by which the matrices were multiplied before
+//   info       a nonzero entry is left unchanged; otherwise becomes the number of columns + 1 if
+//              12·n² rotations did not suffice or an entry is not finite
 #include "dense/bdsqr.cuh"
 
 using T = SCALAR;
 using R = real_t<T>;
 constexpr int bdsqr_threads = 512;
 
-// What a block works on: d, e, the rotations of two times SWEEPS sweeps, vectors.
+// Memory of a block: d, e, two sets of rotations of SWEEPS sweeps, vectors.
 struct Work {
     R *room;
     int n;
@@ -28,7 +28,7 @@ struct Work {
     __device__ R *rotations(int k) const { return room + (2 + 4 * SWEEPS * k) * n; }
 };
 
-// Apply rotations to all rows, by the threads of all warps but the first.
+// Apply rotations to all rows, by the threads of all warps except the first.
 __device__ inline void apply(const Work &w, const Sweeps &by, const R *rotations) {
     for (int q = (int)threadIdx.x - 32; q < 2 * w.n; q += (int)blockDim.x - 32) {
         int side = (q >= w.n) != (by.each[0].up != 0);
@@ -37,7 +37,7 @@ __device__ inline void apply(const Work &w, const Sweeps &by, const R *rotations
     }
 }
 
-// Chase sweeps of one direction, until there are as many as can be applied together. By a warp.
+// Chase sweeps of one direction, until SWEEPS can be applied together. By a warp.
 __device__ inline void sweep(
     const Work &w, R threshold, long long &budget, Sweep &last, Sweeps &found, R *rotations) {
     int count = 0;
@@ -54,7 +54,7 @@ __device__ inline void sweep(
     if (threadIdx.x == 0) found.count = count;
 }
 
-// Sweep until no block is left; whether that came to an end.
+// Sweep until no block is left; return whether the iteration converged.
 __device__ bool iterate(const Work &w, R threshold, Sweeps (&sweeps)[2]) {
     long long budget = 12ll * w.n * w.n + 1;
     Sweep last{0, 0, 0, 0};
@@ -66,7 +66,7 @@ __device__ bool iterate(const Work &w, R threshold, Sweeps (&sweeps)[2]) {
     }
 }
 
-// The places of |d| in falling order.
+// Compute the rank of each |d| in descending order.
 __device__ inline void places(const R *d, int n, int *place) {
     for (int j = threadIdx.x; j < n; j += blockDim.x) {
         int before = 0;
@@ -77,7 +77,7 @@ __device__ inline void places(const R *d, int n, int *place) {
     __syncthreads();
 }
 
-// Columns of the vectors in their places, and of s, times `scale`.
+// Store the vectors' columns and s, times `scale`, at their ranks.
 __device__ inline void store(
     const Work &w, R scale, bool finite, Matrix<R> s, Matrix<T> u, Matrix<T> v, const int *place) {
     R lost = finite ? R(0) : R(__int_as_float(0x7fc00000));

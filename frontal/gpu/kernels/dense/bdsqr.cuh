@@ -1,21 +1,21 @@
-// SVD of an upper bidiagonal matrix by implicit QR iterations, with a shift or without.
+// SVD of an upper bidiagonal matrix by implicit QR iterations, with or without a shift.
 //
-// A warp chases bulges, and leaves the rotations of a sweep for others to apply. Entries of at most
-// one rounding of the largest are zero. A block is swept towards its smaller end: upwards it is its
-// own mirror image, left and right exchanged.
+// A warp chases bulges and stores the rotations of a sweep for other warps to apply. Entries of at
+// most one rounding of the largest count as zero. A block is swept towards its smaller end; an
+// upward sweep is the mirror image of a downward one, with left and right exchanged.
 // Golub, Kahan, "Calculating the singular values and pseudo-inverse of a matrix" (1965); Demmel,
 // Kahan, "Accurate singular values of bidiagonal matrices" (1990).
 #pragma once
 #include "dense/potf2.cuh"
 #include "dense/reduce.cuh"
 
-// Rows and columns lo… to hi of a block, from which end on it is swept; none are left where !more.
+// A sweep over rows and columns lo…hi of a block, from hi to lo if `up`; no block is left if !more.
 struct Sweep {
     int lo, hi, up, more;
 };
 
-// r, and c = f·inverse and s = g·inverse, with (c·f + s·g, c·g − s·f) = (r, 0). What is rotated too
-// can be multiplied by f and g, scaled as they are here, while the inverse is on its way.
+// r, and c = f·inverse and s = g·inverse, with (c·f + s·g, c·g − s·f) = (r, 0). Rotated entries can
+// be multiplied by f and g, scaled as stored here, before the inverse is available.
 template <class R> struct Givens {
     R f, g, inverse, r;
     __device__ R c() const { return f * inverse; }
@@ -33,7 +33,7 @@ template <class R> __device__ inline Givens<R> givens(R f, R g) {
     return {f, g, inverse, root / up};
 }
 
-// The smaller singular value of [f g; 0 h].
+// Return the smaller singular value of [f g; 0 h].
 template <class R> __device__ inline R smaller_value(R f, R g, R h) {
     f = abs1(f), g = abs1(g), h = abs1(h);
     R low = f < h ? f : h, high = f < h ? h : f;
@@ -50,7 +50,7 @@ template <class R> __device__ inline R smaller_value(R f, R g, R h) {
     return 2 * (low * c * au);
 }
 
-// The last index of 0 … top where |e| > threshold is `wanted`; -1 where it never is. By a warp.
+// Return the last index of 0…top for which (|e| > threshold) == wanted, or -1. By a warp.
 template <class R> __device__ inline int last_entry(const R *e, int top, R threshold, bool wanted) {
     int lane = threadIdx.x % 32;
     for (; top >= 0; top -= 32) {
@@ -61,21 +61,21 @@ template <class R> __device__ inline int last_entry(const R *e, int top, R thres
     return -1;
 }
 
-// The block of n rows of d and e that is swept next, which is the last one. By a warp.
+// Return the block of n rows of d and e to sweep next: the last one. By a warp.
 template <class R>
 __device__ inline Sweep next_block(const R *d, const R *e, int n, R threshold, Sweep before) {
     int hi = last_entry(e, n - 2, threshold, true) + 1;
     if (hi == 0) return {0, 0, 0, 0};
     int lo = last_entry(e, hi - 2, threshold, false) + 1;
-    // The direction of a block stays, since a sweep the other way would undo what was done.
+    // The direction of a block is kept: a sweep the other way would undo earlier progress.
     bool apart = before.more == 0 || lo > before.hi || hi < before.lo;
     int up = apart ? int(abs1(d[lo]) < abs1(d[hi])) : before.up;
-    __syncwarp();  // all have read what is written next
+    __syncwarp();  // all lanes have read the entries that are written next
     return {lo, hi, up, 1};
 }
 
 // Rotations of a sweep of at most n pairs of columns, in the order of the sweep: sides 0 and 1 are
-// V and U, the other way round if upwards.
+// V and U, or U and V in an upward sweep.
 template <class R> struct Rotations {
     R *first;
     int n;
@@ -83,17 +83,17 @@ template <class R> struct Rotations {
     __device__ R *s(int side) const { return first + (2 * side + 1) * n; }
 };
 
-// How far a sweep from d0 on shifts: by the smaller singular value of the last two rows; not at all
-// where that makes no difference.
+// Return the shift of a sweep from d0 on: the smaller singular value of the last two rows, or 0 if
+// the shift would make no difference.
 template <class R> __device__ inline R shift_of(R d0, R before, R off, R last, R threshold) {
     if (abs1(d0) <= threshold) return 0;
     R shift = smaller_value(before, off, last), ratio = shift / abs1(d0);
     return ratio * ratio < limits<R>::epsilon ? R(0) : shift;
 }
 
-// Sweep with a shift: f and the first of e are what the first rotation combines. Entries of the
-// next rows are read before those of this one are written, and products with f and g formed before
-// the inverse is known: the chain from rotation to rotation is what a sweep takes.
+// Sweep with a shift; the first rotation combines f and E[0]. The entries of the next rows are read
+// before those of this row are written, and products with f and g are formed before the inverse is
+// known: the chain from rotation to rotation determines the time of a sweep.
 template <class R>
 __device__ inline void chase_with_shift(R *D, R *E, int count, int step, R f, Rotations<R> out) {
     R dk = D[0], ek = E[0], g = ek, dn = D[step], en = count > 1 ? E[step] : R(0);
@@ -145,17 +145,17 @@ template <class R> __device__ void chase(R *d, R *e, Sweep of, R threshold, Rota
     *last = dk * c * oldc, *off = dk * c * olds;
 }
 
-// Up to SWEEPS sweeps of one direction, in their order, and where their rotations begin: 4·n reals
-// each.
+// Up to SWEEPS sweeps of one direction, in their order. Sweep q has its 4·n rotation reals at
+// 4·n·q.
 constexpr int SWEEPS = 4;
 struct Sweeps {
     Sweep each[SWEEPS];
     int count;
 };
 
-// Rotate the columns of one row of a matrix, row[j·ld], by all sweeps in one pass: each is one pair
-// of columns behind that before it, so that a window of columns stays in registers. `side` is that
-// of the rotations.
+// Rotate the columns of one row of a matrix, row[j·ld], by all sweeps in one pass: each sweep is
+// one pair of columns behind the previous one, so that a window of columns stays in registers.
+// `side` selects the rotations.
 template <class R>
 __device__ inline void rotate_row(
     R *row, int ld, const Sweeps &by, const R *rotations, int n, int side) {
@@ -171,7 +171,7 @@ __device__ inline void rotate_row(
     long long step = up ? -(long long)ld : ld;
     R *at = row + (up ? hi : lo) * (long long)ld, window[SWEEPS + 1] = {};
     window[1] = at[0];
-    constexpr int ahead = 4;  // reads under way
+    constexpr int ahead = 4;  // pending reads
     for (int t0 = 0; t0 < length + SWEEPS; t0 += ahead) {
         R next[ahead];
 #pragma unroll

@@ -1,13 +1,13 @@
-// Bidiagonalization of matrices with at least as many rows as columns; gebrd.cuh has the method.
+// Bidiagonalization of matrices with at least as many rows as columns; the method is in gebrd.cuh.
 //
-// Tile map: a matrix a block. gebd2 takes the part of it from row and column `from` on in shared
-// memory, dynamic, an odd number of elements a column: a warp owns four columns at a time, then
-// four rows. labrd takes NB columns and rows of that part and reads the rest from global memory: 32
-// lanes along the rows by as many warps over the columns as there are, as gemv.cuh has them, with
-// 16 bytes of dynamic shared memory a thread. Blocks do not wait for each other. Matrices must be
-// so scaled that squares of their entries are representable.
-//   vx, yu  of labrd, 2 NB columns of as many rows as A has rows, columns: V beside X, Y beside U,
-//           by which the rest is to be updated, A − V·Yᴴ − X·Uᴴ
+// Tile map: one block per matrix. gebd2 holds the submatrix from row and column `from` on in
+// dynamic shared memory, an odd number of elements per column: a warp owns four columns at a time,
+// then four rows. labrd reduces NB columns and rows of the submatrix and reads the rest from global
+// memory: 32 lanes along the rows by all warps over the columns, as in gemv.cuh, with 16 bytes of
+// dynamic shared memory per thread. Blocks do not wait for each other. Matrices must be scaled so
+// that squares of their entries are representable.
+//   vx, yu  of labrd: 2·NB columns, with as many rows as A has rows (vx: V beside X) or columns
+//           (yu: Y beside U), for the update of the rest, A − V·Yᴴ − X·Uᴴ
 #include "dense/gebrd.cuh"
 
 #ifndef NB
@@ -18,7 +18,7 @@ using T = SCALAR;
 using R = real_t<T>;
 constexpr int gebrd_threads = 512;
 
-// From entry `from` on; vectors of gebd2 from that row on, those of labrd from the first row on.
+// The outputs from entry `from` on; vectors from row `row` on: `from` for gebd2, 0 for labrd.
 template <template <class> class Source>
 __device__ inline Bidiagonal<T> bidiagonal(Source<R> d, Source<R> e, Source<T> tauq, Source<T> taup,
     Source<T> vq, Source<T> vp, int from, int row) {

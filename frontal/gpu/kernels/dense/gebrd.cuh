@@ -1,7 +1,7 @@
 // Reduction to an upper bidiagonal matrix B by Householder reflectors: A = Q·B·Pᴴ.
 //
-// From the right it is G = I − tau·u·uᴴ that is applied, u the reflector of the conjugate of a row.
-// Kept are the conjugates of u and tau, so that they make the conjugate of P.
+// The reflector from the right is G = I − tau·u·uᴴ, with u the reflector of the conjugate of a row.
+// The conjugates of u and tau are stored, so that they define the conjugate of P.
 // Panels: Dongarra, Sorensen, Hammarling, "Block reduction of matrices to condensed forms for
 // eigenvalue computations" (1989); their products with the rest of the matrix by the big tiles of
 // gemv.cuh: Dong, Haidar, Tomov, Dongarra, "Accelerating the SVD bi-diagonalization of a batch of
@@ -10,16 +10,16 @@
 #include "dense/gemv.cuh"
 #include "dense/householder.cuh"
 
-// Where the parts of B and the reflectors of a matrix go: d, e, tauq, taup from the first entry
-// that is computed on; vectors as columns of vq and vp, vp without the first row of P.
+// Outputs of a matrix: the diagonals of B, and the reflectors. d, e, tauq, taup begin at the first
+// computed entry; vectors are columns of vq and vp, vp without the first row of P.
 template <class T> struct Bidiagonal {
     real_t<T> *d, *e;
     T *tauq, *taup;
     Matrix<T> vq, vp;
 };
 
-// Multiply the rows below row i by G from the right, where u is in row i from column i + 1 on: a
-// warp four rows at a time, whose sums it shuffles together, a lane every 32nd column.
+// Multiply the rows below row i by G from the right, with u in row i from column i + 1 on: a warp
+// takes four rows at a time and shuffles their sums together, a lane every 32nd column.
 template <class T> __device__ inline void apply_right(Matrix<T> a, int i, T tau) {
     constexpr int each = 4;
     int lane = thread_rank() % 32, warps = thread_count() / 32;
@@ -27,7 +27,7 @@ template <class T> __device__ inline void apply_right(Matrix<T> a, int i, T tau)
         T dot[each];
         int row[each];
 #pragma unroll
-        for (int k = 0; k < each; ++k)  // beyond the last row: the first once more, only read
+        for (int k = 0; k < each; ++k)  // beyond the last row: read the first again, write none
             dot[k] = zero<T>(), row[k] = r + k * warps < a.rows ? r + k * warps : r;
 #pragma unroll 2
         for (int j = i + 1 + lane; j < a.cols; j += 32) {
@@ -47,7 +47,7 @@ template <class T> __device__ inline void apply_right(Matrix<T> a, int i, T tau)
     }
 }
 
-// Row i of a from column i + 1 on becomes u, 1 first, and the rows below are multiplied by G.
+// Replace row i of a from column i + 1 on by u, with u(0) = 1, and multiply the rows below by G.
 template <class T>
 __device__ inline Reflector<T> eliminate_row(Matrix<T> a, int i, real_t<T> *scratch) {
     real_t<T> part = 0;
@@ -63,8 +63,8 @@ __device__ inline Reflector<T> eliminate_row(Matrix<T> a, int i, real_t<T> *scra
     return h;
 }
 
-// All of a, at least as many rows as columns, column by column; its leading dimension should be
-// odd, so that neither rows nor columns meet in banks of shared memory.
+// Reduce all of a, with at least as many rows as columns, column by column. Its leading dimension
+// should be odd, so that neither rows nor columns have bank conflicts in shared memory.
 template <class T> __device__ void gebd2(Matrix<T> a, Bidiagonal<T> to, real_t<T> *scratch) {
     for (int i = 0; i < a.cols; ++i) {
         Reflector<T> h = eliminate_column(a, i, scratch);
@@ -77,10 +77,10 @@ template <class T> __device__ void gebd2(Matrix<T> a, Bidiagonal<T> to, real_t<T
     each_entry(to.vp, [&](int i, int j) { to.vp(i, j) = i >= j ? conj(a(j, i + 1)) : zero<T>(); });
 }
 
-// out = alpha·a·x + beta·out, and out = alpha·aᴴ·x; by the block, a barrier at the end. They are
-// called, since a panel has ten of them.
+// out = alpha·a·x + beta·out, and out = alpha·aᴴ·x; by the block, with a barrier at the end. Both
+// are not inlined, since a panel calls them ten times.
 #ifdef LABRD_UNROLL
-template <class T> constexpr int reads = LABRD_UNROLL;  // of a thread that are under way
+template <class T> constexpr int reads = LABRD_UNROLL;  // pending reads of a thread
 #else
 template <class T> constexpr int reads = is_complex<T> ? 4 : 8;
 #endif
@@ -95,7 +95,7 @@ template <class T> __device__ __noinline__ void dots(T alpha, Matrix<T> a, const
     __syncthreads();
 }
 
-// What a panel leaves for the rest: A − V·Yᴴ − X·Uᴴ; rows counted from the panel's first.
+// The panel's update of the rest, A − V·Yᴴ − X·Uᴴ; rows counted from the panel's first.
 template <class T> struct Panel {
     Matrix<T> v, x, y, u;
 };
@@ -106,7 +106,7 @@ template <class T, int WIDTH> struct PanelScratch {
     T left[WIDTH], right[WIDTH];
 };
 
-// Column i of `vectors` from row i + skip on becomes a reflector; what it was multiplied by.
+// Replace column i of `vectors` from row i + skip on by its reflector vector; return the reflector.
 template <class T>
 __device__ inline Reflector<T> panel_reflector(
     Matrix<T> vectors, int i, int skip, real_t<T> *scratch) {
@@ -117,7 +117,7 @@ __device__ inline Reflector<T> panel_reflector(
     return h;
 }
 
-// Column i of v, as it is now in A, and y = tauq·Aᴴ·v of A as it is now.
+// Compute column i of v from the updated A, and y = tauq·Aᴴ·v for the updated A.
 template <class T, int WIDTH>
 __device__ Reflector<T> panel_column(
     Matrix<T> a, Panel<T> p, int i, PanelScratch<T, WIDTH> &scratch, Vector<T> *shared) {
@@ -138,7 +138,7 @@ __device__ Reflector<T> panel_column(
     return h;
 }
 
-// Column i of u from row i as it is now in A, and x = taup·A·u.
+// Compute column i of u from row i of the updated A, and x = taup·A·u.
 template <class T, int WIDTH>
 __device__ Reflector<T> panel_row(
     Matrix<T> a, Panel<T> p, int i, PanelScratch<T, WIDTH> &scratch, Vector<T> *shared) {
@@ -159,8 +159,8 @@ __device__ Reflector<T> panel_row(
     return h;
 }
 
-// The first WIDTH columns and rows of a; what is right of and below them is only read. Vectors go
-// to `to` too, where rows before the panel's first get zeros.
+// Reduce the first WIDTH columns and rows of a; the rest of a is only read. Vectors also go to
+// `to`, with zeros in the rows before the panel's first.
 template <class T, int WIDTH>
 __device__ void labrd(Matrix<T> a, Panel<T> p, Bidiagonal<T> to, int before,
     PanelScratch<T, WIDTH> &scratch, Vector<T> *shared) {

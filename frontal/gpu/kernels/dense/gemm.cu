@@ -1,12 +1,13 @@
 // GEMM entry points: C = alpha·op(A)·op(B) + beta·C for one matrix or a batch.
 //
-// Tile map: one tile of C a work item. TILE chooses its shape (tile.cuh): 0 is a tile of one warp,
-// four independent ones a block, for matrices up to 16; the others take a whole block.
+// Tile map: one tile of C per work item. TILE selects its shape (tile.cuh): 0 is a tile of one
+// warp, four independent ones per block, for matrices up to 16; every other shape takes a whole
+// block.
 // A thread owns the entries of its tile's accumulators; dynamic shared memory holds the slices of
-// op(A) and op(B), Tile::shared_elements a tile. C must not overlap A or B.
+// op(A) and op(B), Tile::shared_elements per tile. C must not overlap A or B.
 // The operation is that of the BLAS: Dongarra, Du Croz, Hammarling, Duff, "A set of level 3 basic
-// linear algebra subprograms" (1990); a choice of tiles by size for batches: Abdelfattah, Haidar,
-// Tomov, Dongarra, "Performance, design, and autotuning of batched GEMM for GPUs" (2016).
+// linear algebra subprograms" (1990); tiles chosen by size for batches: Abdelfattah, Haidar, Tomov,
+// Dongarra, "Performance, design, and autotuning of batched GEMM for GPUs" (2016).
 #include "dense/gemm.cuh"
 
 #ifndef TILE
@@ -26,7 +27,7 @@ template <class Source>
 __device__ void gemm_entry(T alpha, Source a, Window part_a, Source b, Window part_b, T beta,
     Source c, Window part_c, const int4 *work, int period, int count) {
     int slot = threadIdx.x / Product::threads, item = blockIdx.x * Product::per_block + slot;
-    if (item >= count) return;  // whole tiles: the others synchronize within themselves only
+    if (item >= count) return;  // whole tiles: each other tile synchronizes only within itself
     int4 w = work_item(work, period, item);
     gemm<Product, (Trans)TRANS_A, (Trans)TRANS_B>(alpha, a(w.x).at(part_a), b(w.x).at(part_b), beta,
         c(w.x).at(part_c), w.y, w.z, shared_memory<T>() + slot * Product::shared_elements);

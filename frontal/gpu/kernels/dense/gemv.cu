@@ -1,11 +1,11 @@
 // GEMV entry points: y = alpha·op(A)·x + beta·y for one matrix or a batch.
 //
-// Tile map: team z of block b works on item b·blockDim.z + z, the tile of tile_m×tile_n entries of
-// a matrix that begins at {matrix, row, column} = work[item]. Big-tile setting: the tile is the
-// matrix. Classic: tiles share a matrix; where they split the sums too, each leaves its own in
-// `partial` (outputs of a tile after those of the tile before), and gemv_sum adds them. Blocks are
-// X×Y×Z threads as dense/gemv.cuh says. Dynamic shared memory: 16 bytes a thread for gemv_n with Y
-// > 1.
+// Tile map: team z of block b works on item b·blockDim.z + z: the tile of tile_m×tile_n entries
+// that begins at {matrix, row, column} = work[item]. Big-tile setting: the tile is the matrix.
+// Classic setting: several tiles cover a matrix; if they split the sums, each stores its own sums
+// in `partial` (outputs of a tile after those of the previous tile), and gemv_sum adds them. Blocks
+// have X×Y×Z threads as in dense/gemv.cuh. Dynamic shared memory: 16 bytes per thread for gemv_n
+// with Y > 1.
 // The settings are those of Dong, Haidar, Tomov, Dongarra, "Accelerating the SVD bi-diagonalization
 // of a batch of small matrices using GPUs" (2018).
 #include "dense/gemv.cuh"
@@ -15,10 +15,10 @@
 #endif
 
 using T = SCALAR;
-// Blocks a multiprocessor that registers are kept for.
+// Blocks per multiprocessor, which bounds the registers of a thread.
 constexpr int RESIDENT = UNROLL > 4 || sizeof(T) > 8 ? 2 : 3;
 
-// Without a list of work tiles are whole matrices.
+// Return the tile of an item; without a work list the tile is the whole matrix.
 __device__ inline int4 gemv_item(const int4 *work, int period, int item) {
     return work ? work_item(work, period, item) : int4{item, 0, 0, 0};
 }
@@ -48,8 +48,8 @@ __device__ void gemv_t_entry(T alpha, Source a, Source x, T beta, Source y, int 
     gemv_t<UNROLL>(tile, x(w.x).data + w.y, out, conjugate != 0);
 }
 
-// The sums of a tile of outputs: work[block] = {matrix, first output, first partial, partials},
-// each of `tile` outputs. A thread owns outputs; partials are added in their order.
+// Add the sums of a tile of outputs: work[block] = {matrix, first output, first partial, number of
+// partials}, each of `tile` outputs. A thread owns outputs; partials are added in their order.
 template <class Source>
 __device__ void gemv_sum_entry(
     T alpha, T beta, Source y, int tile, const int4 *work, const T *partial) {

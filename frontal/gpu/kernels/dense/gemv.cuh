@@ -1,22 +1,21 @@
-// Matrix-vector products, bound by how fast A is read: each thread keeps several 16-byte reads
-// under way, and every read of a warp lies along columns.
+// Matrix-vector products, bound by the bandwidth of reading A: each thread keeps several 16-byte
+// reads pending, and every read of a warp lies along columns.
 //
-// A team of X×Y threads (threadIdx.x, threadIdx.y) works on one tile of one matrix: X lanes along
-// the rows, Y groups over the columns. Teams of a whole block meet at __syncthreads; where a block
-// has several teams (blockDim.z > 1), each is one warp and meets at __syncwarp.
+// A team of X×Y threads (threadIdx.x, threadIdx.y) computes one tile of one matrix: X lanes along
+// the rows, Y groups over the columns. A team that is a whole block synchronizes by __syncthreads;
+// in a block of several teams (blockDim.z > 1) each is one warp and synchronizes by __syncwarp.
 #pragma once
 #include "common/matrix.cuh"
 #include "common/ptx.cuh"
 
-// Elements of one 16-byte read.
+// Elements per 16-byte read.
 template <class T> constexpr int vector_length = 16 / sizeof(T);
 template <class T> struct alignas(16) Vector {
     T e[vector_length<T>];
 };
 
-// Where sums go: y = alpha·sum + beta·y (y is not read for beta = 0), or to `partial`, as they are,
-// where several tiles make one sum. `before` is read early, so that nothing waits for it at the
-// end.
+// Destination of sums: y = alpha·sum + beta·y (y is not read if beta = 0), or unscaled `partial` if
+// several tiles contribute to one sum. `before` is read early, so that its latency is hidden.
 template <class T> struct Sums {
     T alpha, beta;
     T *y, *partial;
@@ -32,20 +31,20 @@ __device__ inline void team_sync() {
     else __syncthreads();
 }
 
-// Elements from the last aligned address up to p: where reads begin, so that those of a warp fill
-// whole 128-byte lines. `step` is the distance in bytes of columns that are read together; where it
-// breaks such an alignment, or for few rows, 16 bytes must do.
+// Return the number of elements from the last aligned address up to p. Reads begin there, so that a
+// warp reads whole 128-byte lines. `step` is the distance in bytes of columns that are read
+// together; if it breaks this alignment, or for few rows, the alignment is 16 bytes.
 template <class T> __device__ int padding(const T *p, long long step, bool long_columns) {
     int align = long_columns && step % 128 == 0 ? 128 : 16;
     return int((unsigned long long)p % align / sizeof(T));
 }
 
-// Rows i, i+1, … of a column as one read of 16 bytes; i must be aligned and the rows inside.
+// Rows i, i+1, … of a column in one 16-byte read; i must be aligned and the rows inside.
 template <class T> __device__ Vector<T> read_vector(const T *column, int i) {
     return *reinterpret_cast<const Vector<T> *>(column + i);
 }
 
-// Rows i, i+by, … of a column, each by itself; what lies outside 0 … rows-1 is any entry within.
+// Rows i, i+by, … of a column, read one by one; rows outside 0…rows-1 yield an arbitrary entry.
 template <class T> __device__ Vector<T> read_apart(const T *column, int i, int by, int rows) {
     Vector<T> v;
 #pragma unroll
@@ -53,7 +52,7 @@ template <class T> __device__ Vector<T> read_apart(const T *column, int i, int b
     return v;
 }
 
-// Σ read(column j)·x(j) over every Y-th column, U of them under way.
+// Σ read(column j)·x(j) over every Y-th column, with the reads of U columns pending.
 template <int U, class T, class Read>
 __device__ Vector<T> sum_of_columns(Matrix<T> a, const T *x, Read read) {
     int Y = blockDim.y;
@@ -63,7 +62,7 @@ __device__ Vector<T> sum_of_columns(Matrix<T> a, const T *x, Read read) {
         Vector<T> v[U];
         T factor[U];
 #pragma unroll
-        for (int u = 0; u < U; ++u) {  // beyond the last column: column j once more, not added
+        for (int u = 0; u < U; ++u) {  // beyond the last column: read column j again, do not add it
             int k = j + u * Y < a.cols ? j + u * Y : j;
             v[u] = read(&a(0, k));
             factor[u] = x[k];
@@ -77,8 +76,8 @@ __device__ Vector<T> sum_of_columns(Matrix<T> a, const T *x, Read read) {
     return sum;
 }
 
-// a·x by strips of X vectors of rows; a thread owns the rows of one vector. `shared` holds a vector
-// for each thread of the team, and is not used for Y = 1.
+// a·x by strips of X vectors of rows; a thread owns the rows of one vector. `shared` holds one
+// vector for each thread of the team, and is not used if Y = 1.
 template <int U, bool ALIGNED, class T>
 __device__ void gemv_n_strips(Matrix<T> a, const T *x, Sums<T> out, Vector<T> *shared, int begin) {
     constexpr int V = vector_length<T>;
@@ -108,8 +107,8 @@ __device__ void gemv_n_strips(Matrix<T> a, const T *x, Sums<T> out, Vector<T> *s
     }
 }
 
-// out = a·x. Strips begin at an aligned address before the matrix where all columns share one, and
-// a strip more does not matter.
+// out = a·x. Strips begin at an aligned address before the matrix if all columns have the same
+// alignment and one strip more is negligible.
 template <int U, class T>
 __device__ void gemv_n(Matrix<T> a, const T *x, Sums<T> out, Vector<T> *shared) {
     long long step = a.ld * (long long)sizeof(T);
@@ -120,7 +119,7 @@ __device__ void gemv_n(Matrix<T> a, const T *x, Sums<T> out, Vector<T> *shared) 
     else gemv_n_strips<U, false>(a, x, out, shared, 0);
 }
 
-// sums[u] += Σ op(a(i+e, column u))·x(i+e) over one vector of rows; whole, or by those that exist.
+// sums[u] += Σ op(a(i+e, column u))·x(i+e) over one vector of rows, all inside if WHOLE.
 template <bool WHOLE, int U, class T>
 __device__ void add_dots(
     T (&sum)[U], const T *const (&column)[U], const T *x, int i, int rows, bool conjugate) {
@@ -138,23 +137,23 @@ __device__ void add_dots(
 }
 
 // out = op(a)·x, op the transpose or the conjugate transpose; X is a power of two from U to 32. A
-// group of X lanes takes U columns together that are V apart, V the elements of a vector: these
-// share their alignment whatever the leading dimension, hence the entries of x too. Each column is
-// read from the last aligned address before it; entries outside are not counted.
+// group of X lanes takes U columns together, at distances of V columns, V the elements of a vector:
+// these have the same alignment for any leading dimension, and so the same entries of x. Each
+// column is read from the last aligned address before it; entries outside are not counted.
 template <int U, class T>
 __device__ void gemv_t(Matrix<T> a, const T *x, Sums<T> out, bool conjugate) {
     constexpr int V = vector_length<T>;
     int X = blockDim.x, Y = blockDim.y, tx = threadIdx.x;
     int groups = ceil_div(a.cols, V * U) * V;
     bool long_columns = a.rows > 8 * X * V;
-    // As many rounds for each group: they shuffle together.
+    // Every group makes the same number of rounds, since lanes shuffle together.
     for (int q0 = 0; q0 < groups; q0 += Y) {
         int q = q0 + (int)threadIdx.y, base = q / V * (V * U) + q % V;
         int rows = base < a.cols ? a.rows : 0;
         T sum[U];
         const T *column[U];
 #pragma unroll
-        for (int u = 0; u < U; ++u) {  // beyond the last column: the first once more, not stored
+        for (int u = 0; u < U; ++u) {  // beyond the last column: read the first, do not store
             int j = base + u * V < a.cols ? base + u * V : min_(base, a.cols - 1);
             sum[u] = zero<T>(), column[u] = &a(0, j);
         }

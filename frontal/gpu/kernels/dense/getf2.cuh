@@ -1,16 +1,16 @@
-// LU with partial pivoting of rows that lie in registers: A = P·L·U, a row (or several) a thread.
+// LU with partial pivoting of rows in registers: A = P·L·U, one row (or several) per thread.
 //
-// Rows are not interchanged: each row knows the position that it has after the interchanges so far,
-// and is written there at the end. A pivot is the largest |re| + |im| of its column, the first
-// such position among equals, as in LAPACK. Magnitudes are compared as integers, so that NaN is the
-// largest; most searches are decided by the upper 32 bits. The pivot's row passes through shared
-// memory, where one 16-byte read serves all lanes, with the pivot's reciprocal in its place, which
-// each lane takes of its own entry while the search is under way.
-// A pivot whose reciprocal is no normal number (0, NaN, infinite, or within 4 of the limits of the
-// exponent) is a failure: info names the first, nothing is eliminated with it.
-// With PERTURB, a pivot with |re| + |im| below `tiny` is made that large; info counts such pivots.
-// Pivots that are made larger: Li, Demmel, "SuperLU_DIST: a scalable distributed-memory sparse
-// direct solver for unsymmetric linear systems" (2003).
+// Rows are not interchanged: each thread tracks the position of its row after the interchanges so
+// far and writes the row there at the end. A pivot is the largest |re| + |im| of its column, the
+// first position among equals, as in LAPACK. Magnitudes are compared as integers, so that NaN is
+// the largest; most searches are decided by the upper 32 bits. The pivot's row passes through
+// shared memory, where one 16-byte read serves all lanes; the pivot's reciprocal replaces the
+// pivot. Each lane computes the reciprocal of its own entry during the search.
+// A pivot whose reciprocal is not a normal number (0, NaN, infinite, or within a factor 4 of the
+// limits of the exponent) is a failure: info is the first such column, which is not eliminated.
+// With PERTURB, a pivot with |re| + |im| below `tiny` is enlarged to `tiny`; info counts such
+// pivots. Enlarged pivots: Li, Demmel, "SuperLU_DIST: a scalable distributed-memory sparse direct
+// solver for unsymmetric linear systems" (2003).
 #pragma once
 #include "dense/potf2.cuh"
 
@@ -38,36 +38,36 @@ __device__ inline double magnitude_value(Magnitude m, double) {
     return __hiloint2double((int)m.high, (int)m.low);
 }
 
-// The least pivot that can be divided by.
+// The smallest pivot that is safe to divide by.
 template <class R> __device__ constexpr R least_pivot() {
     if constexpr (same_type<R, float>) return 0x1p-120f;
     else return 0x1p-1000;
 }
 
-// Pivots with |re| + |im| below `least` are made as large as `instead`.
+// Pivots with |re| + |im| below `least` are enlarged to `instead`.
 template <class R> struct PivotBounds {
     R least, instead;
 
-    // For a column whose entries elsewhere are not larger than `largest`.
+    // For a column whose other entries are at most `largest`.
     __device__ PivotBounds(R tiny, R largest) {
         least = max_(tiny * largest, least_pivot<R>());
         instead = least > least_pivot<R>() ? least : tiny;
     }
 };
 
-// A pivot that is too small, as large as `tiny`.
+// Return a pivot that is too small, enlarged to `tiny`.
 template <class T> __device__ inline T replaced(T a, real_t<T> tiny) {
     real_t<T> size = abs1(a);
     return size < least_pivot<real_t<T>>() ? from_real<T>(tiny) : (tiny / size) * a;
 }
 
-// Info of a matrix whose columns from j0 on have `found`.
+// Return the info of a matrix whose columns from j0 on have info `found`.
 __device__ inline int combined_info(int before, int found, int j0) {
     if (PERTURB) return before + found;
     return before || !found ? before : j0 + found;
 }
 
-// Whether a magnitude's upper half is that of a pivot.
+// Return whether a magnitude with this upper half is acceptable as a pivot.
 template <class R> __device__ inline bool is_pivot_magnitude(unsigned high) {
     if constexpr (same_type<R, float>) return high >= 0x01000000u && high < 0x7e000000u;
     else return high >= 0x00200000u && high < 0x7fc00000u;
@@ -93,16 +93,16 @@ template <int LANES> __device__ inline unsigned group_max(unsigned key) {
     }
 }
 
-// The votes of this thread's group of LANES lanes.
+// Return the votes of this thread's group of LANES lanes.
 template <int LANES> __device__ inline unsigned group_ballot(bool vote) {
     unsigned votes = __ballot_sync(full_warp, vote);
     if constexpr (LANES == 32) return votes;
     else return votes >> (threadIdx.x & 31) / LANES * LANES & ((1u << LANES % 32) - 1);
 }
 
-// The lane, counted within its group of LANES lanes, of the candidate with the largest magnitude,
-// the least position among equals; -1 for no candidate. `high` becomes the upper half of that
-// magnitude. The whole warp comes here; positions are less than 2^30.
+// Return the lane, counted within its group of LANES lanes, of the candidate with the largest
+// magnitude, the least position among equals; -1 without candidates. `high` becomes the upper half
+// of that magnitude. The whole warp must call; positions must be less than 2^30.
 template <class R, int LANES>
 __device__ inline int pivot_lane(bool candidate, Magnitude value, int position, unsigned &high) {
     high = group_max<LANES>(candidate ? value.high : 0u);
@@ -119,7 +119,7 @@ __device__ inline int pivot_lane(bool candidate, Magnitude value, int position, 
     return __ffs((int)votes) - 1;
 }
 
-// Write entries K… of a row to shared memory, aligned to 16 bytes, with `pivot` in the place of K.
+// Write entries K… of a row to shared memory, aligned to 16 bytes, with `pivot` at K.
 template <int K, class T, int N> __device__ inline void put_row(T *row, const T (&a)[N], T pivot) {
     constexpr int count = Pack16<T>::count;
 #pragma unroll
@@ -131,18 +131,18 @@ template <int K, class T, int N> __device__ inline void put_row(T *row, const T 
     }
 }
 
-// Factor a matrix of at most LANES×N whose row `lane` is a[0..N), by LANES lanes; the whole warp
-// comes here, each group of lanes with its own matrix.
+// Factor a matrix of at most LANES×N whose row `lane` is a[0..N), by LANES lanes. The whole warp
+// must call, each group of lanes with its own matrix.
 //   steps     columns to eliminate, min(rows, columns) ≤ min(LANES, N)
-//   position  in: this lane, or -1 where that is no row; out: the row's place in the factors
+//   position  in: this lane, or -1 without a row; out: the position of the row in the factors
 //   pivot     out: LAPACK's row interchange number `lane`, from 0
 //   exchange  2*N elements of shared memory, aligned to 16 bytes
-// Returns LAPACK's info, or how many pivots were replaced.
+// Returns LAPACK's info, or the number of replaced pivots.
 template <int N, int LANES, class T>
 __device__ inline int getf2_rows(
     T (&a)[N], int lane, int steps, int &position, int &pivot, T *exchange, real_t<T> tiny) {
     int info = 0, most = LANES == 32 ? steps : (int)__reduce_max_sync(full_warp, (unsigned)steps);
-    if (LANES < 32)  // rows that nobody writes are multiplied by zero
+    if (LANES < 32)  // unwritten rows are multiplied by zero
         for (int i = lane; i < 2 * N; i += LANES) exchange[i] = zero<T>();
     __syncwarp();
     columns<0, N>(most, [&](auto index) {
@@ -171,8 +171,8 @@ __device__ inline int getf2_rows(
     return info;
 }
 
-// The best pivot for column K among the rows of a thread: its magnitude and value, its position
-// (-1 for none) and which of the rows it is. The least position wins among equals.
+// The best pivot for column K among the rows of a thread: its magnitude, value, position (-1 for
+// none) and index among these rows. The least position wins among equals.
 template <class T> struct OwnCandidate {
     Magnitude size;
     T value;
@@ -194,28 +194,28 @@ __device__ inline OwnCandidate<T> own_candidate(const T (&a)[R][NB], const int (
     return best;
 }
 
-// What a block or warp offers as a pivot: the magnitude, and the position of its row; -1 for none.
+// The pivot candidate of a block or warp: its magnitude and the position of its row; -1 for none.
 struct alignas(16) Candidate {
     unsigned high, low;
     int position, spare;
 };
 
-// A panel of NB columns in the registers of a block, R rows a thread.
+// A panel of NB columns in the registers of a block, R rows per thread.
 template <class T, int NB, int R> struct Panel {
     static constexpr int max_warps = 32;
 
-    // Bytes of shared memory for a block of so many threads.
+    // Bytes of shared memory for a block of `threads` threads.
     __device__ static constexpr int shared_bytes(int threads) {
         return 2 * max_warps * (int)sizeof(Candidate) + 2 * (threads / 32) * NB * (int)sizeof(T);
     }
 
-    // Factor the panel whose row position[q] is a[q], of which there are `steps` columns; a
-    // position is -1 where there is no row. On return positions are places in the factors;
-    // pivots[k], k < steps, in shared memory, are LAPACK's interchanges from 0. Returns LAPACK's
-    // info, or how many pivots were replaced, in every thread. The caller puts a barrier before it
-    // uses `pivots` or `shared`. agree(k, candidate, row) brings this block's candidate and its
-    // row, and returns the pivot's and where its row is: the same for one block, another's for
-    // blocks that share a panel.
+    // Factor the first `steps` columns of the panel whose row position[q] is a[q]; a position of -1
+    // means no row. On return positions are those in the factors; pivots[k], k < steps, in shared
+    // memory, are LAPACK's interchanges from 0. Returns LAPACK's info, or the number of replaced
+    // pivots, in every thread. The caller must synchronize before it uses `pivots` or `shared`.
+    // agree(k, candidate, row) receives this block's candidate and its row, replaces the candidate
+    // by the pivot and returns the pivot's row: the same for one block; blocks that share a panel
+    // choose one of theirs.
     template <class Agree>
     __device__ static int factor(T (&a)[R][NB], int (&position)[R], int steps,
         unsigned char *shared, int *pivots, real_t<T> tiny, Agree agree) {
@@ -247,8 +247,8 @@ template <class T, int NB, int R> struct Panel {
             [](int, Candidate &, const T *row) { return row; });
     }
 
-    // The lane with the best of the first `count` lanes' candidates, which all lanes get; -1 for
-    // none.
+    // Return the lane with the best of the first `count` lanes' candidates, and store that
+    // candidate in `c` of all lanes; -1 for none.
     __device__ static int best_of(int count, Candidate &c) {
         bool some = (int)(threadIdx.x & 31) < count && c.position >= 0;
         unsigned high;
@@ -259,7 +259,7 @@ template <class T, int NB, int R> struct Panel {
     }
 
   private:
-    // Bring this warp's candidate for the pivot of column K, and its row, to shared memory.
+    // Write this warp's candidate for the pivot of column K, and its row, to shared memory.
     template <int K>
     __device__ static void offer(
         T (&a)[R][NB], const int (&position)[R], Candidate *slot, T *row, real_t<T> tiny) {
@@ -275,7 +275,7 @@ template <class T, int NB, int R> struct Panel {
             if (R == 1 || own.row == q) put_row<K>(row, a[q], inverse);
     }
 
-    // The pivot, in the row at position `target`, is too small.
+    // Enlarge the pivot, which is too small, in the row at position `target`.
     template <int K>
     __device__ static void replace(
         T (&a)[R][NB], const int (&position)[R], int target, real_t<T> tiny) {
@@ -284,7 +284,7 @@ template <class T, int NB, int R> struct Panel {
             if (position[q] == target) a[q][K] = replaced(a[q][K], tiny);
     }
 
-    // Eliminate column K by the row that was at position `target`.
+    // Eliminate column K with the row that was at position `target`.
     template <int K>
     __device__ static void eliminate(
         T (&a)[R][NB], int (&position)[R], int target, bool good, const T *row) {

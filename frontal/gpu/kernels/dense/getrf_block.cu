@@ -1,11 +1,12 @@
-// LU with partial pivoting of matrices that shared memory holds whole: one block a matrix.
+// LU with partial pivoting of matrices that fit in shared memory.
 //
-// Right-looking by panels of 16 columns: a panel is factored in registers, a row a thread; then
-// rows of the other columns move, a thread solves for a column of U, and warps subtract tiles of
-// L·U (tensor cores for fp64). Dynamic shared memory: the matrix in columns of BlockLu::leading(m)
-// elements, a copy of the panel's rows of U, what Panel needs. Threads: a multiple of 32, not fewer
-// than rows, at most 256.
-// A is read by way of INTO (common/matrix.cuh). The order of operations is that of LAPACK's getrf: Anderson et al., "LAPACK users' guide" (1999).
+// Tile map: one block per matrix. Right-looking by panels of 16 columns: a panel is factored in
+// registers, a row per thread; then rows of the other columns move, a thread solves for a column of
+// U, and warps subtract tiles of L·U (tensor cores for fp64). Dynamic shared memory: the matrix in
+// columns of `ld` elements, a copy of the panel's rows of U, and the memory of Panel. Threads: a
+// multiple of 32, at least the number of rows, at most 256.
+// A is read from the source that INTO selects (common/matrix.cuh). The order of operations is that
+// of LAPACK's getrf: Anderson et al., "LAPACK users' guide" (1999).
 //   order  matrices by size; null for their own order
 //   ld     leading dimension in shared memory, for the tallest matrix
 //   width  columns of the widest matrix
@@ -15,10 +16,10 @@
 
 using T = SCALAR;
 constexpr int NB = 16, BLOCK_THREADS = 256;
-constexpr int TILE_ROWS = sizeof(T) == 16 ? 16 : 32;  // of a warp, by 32 columns
+constexpr int TILE_ROWS = sizeof(T) == 16 ? 16 : 32;  // rows of a warp's tile, by 32 columns
 constexpr int U_LD = 32 + leading_pad<T, false>();    // of the copy of U, in strips of 32 columns
 
-// Copy between global and shared memory, a column after the other by all threads.
+// Call f(i, j) for each entry of a matrix, in column order by all threads.
 template <class F> __device__ void each_entry(Matrix<T> m, F f) {
     int lanes = min_((m.rows + 31) / 32 * 32, (int)blockDim.x), i = threadIdx.x % lanes;
     int step = blockDim.x / lanes;
@@ -27,8 +28,8 @@ template <class F> __device__ void each_entry(Matrix<T> m, F f) {
         for (int r = i; r < m.rows; r += lanes) f(r, j);
 }
 
-// Factor the panel of `steps` columns at (j0, j0) of `a`, in shared memory; moves and pivots go to
-// shared memory. Ends with a barrier.
+// Factor the panel of `steps` columns at (j0, j0) of `a`, in shared memory; `moves` and `pivots`
+// are in shared memory, too. Ends with a barrier.
 __device__ int factor_panel(Matrix<T> a, int j0, int steps, unsigned char *shared, int *moves,
     int *pivots, real_t<T> tiny) {
     int row = threadIdx.x, position[1] = {row < a.rows - j0 ? row : -1};
@@ -47,8 +48,8 @@ __device__ int factor_panel(Matrix<T> a, int j0, int steps, unsigned char *share
     return info;
 }
 
-// u = inv(L)·u for the rows of U right of a panel, a column a thread; also a copy for tiles, zero
-// beyond the last column, strips of 32 columns one after the other.
+// u = inv(L)·u for the rows of U right of a panel, a column per thread. Also stores `copy` for the
+// tiles, in consecutive strips of 32 columns, zero beyond the last column.
 __device__ void solve_rows(Matrix<T> l, Matrix<T> u, T *copy) {
     for (int j = threadIdx.x; j < (u.cols + 31) / 32 * 32; j += blockDim.x) {
         T x[NB], *column = u.data + j * u.ld;
@@ -67,7 +68,7 @@ __device__ void solve_rows(Matrix<T> l, Matrix<T> u, T *copy) {
     }
 }
 
-// c -= l·u, in tiles of TILE_ROWS×32 a warp. Rows of l beyond the last are read, but not used.
+// c -= l·u, in tiles of TILE_ROWS×32 per warp. Rows of l beyond the last are read but not used.
 __device__ void update(const T *l, const T *copy, Matrix<T> c) {
     int down = ceil_div(c.rows, TILE_ROWS), tiles = down * ceil_div(c.cols, 32);
     for (int t = threadIdx.x / 32; t < tiles; t += blockDim.x / 32) {

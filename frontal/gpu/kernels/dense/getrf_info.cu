@@ -1,8 +1,8 @@
-// The info of LU factors that another library made: the first column whose pivot's reciprocal is no
-// normal number, from 1, or 0.
+// Info of LU factors from another library: the first column, from 1, whose pivot's reciprocal is
+// not a normal number, or 0.
 //
-// Tile map: one block a matrix; a thread looks at every THREADS-th entry of the diagonal.
-// Static shared memory: one integer. See getf2.cuh for what a pivot is.
+// Tile map: one block per matrix; a thread checks every THREADS-th entry of the diagonal. Static
+// shared memory: one integer. getf2.cuh defines acceptable pivots.
 #include "dense/getf2.cuh"
 
 using T = SCALAR;

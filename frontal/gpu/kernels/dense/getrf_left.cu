@@ -1,18 +1,19 @@
-// LU with partial pivoting, left-looking, of matrices up to 512 rows: one block a matrix, one
+// LU with partial pivoting, left-looking, of matrices up to 512 rows: one block per matrix, one
 // launch.
 //
-// Row map: thread t owns row t, which stays where it is until the end; its `position` is the row's
-// place after the interchanges so far. For each panel of NB columns, a warp holds its 32 rows of
-// the panel in accumulators, negated. Block by block of the pivots so far, rows that are pivots
-// give Y, U = L11⁻¹·Y takes their place, and the other rows get L·U added (tensor cores for fp64).
-// Then the panel passes through shared memory to a row a thread, in registers, and is factored.
+// Row map: thread t owns row t, which is not moved until the end; `position` is the row's position
+// after the interchanges so far. For each panel of NB columns, a warp holds its 32 rows of the
+// panel in accumulators, negated. For each earlier block of pivots, the rows of these pivots form Y
+// and are replaced by U = L11⁻¹·Y, and L·U is added to all other rows (tensor cores for fp64). Then
+// the panel passes through shared memory to one row per thread, in registers, and is factored.
 //
-// So an entry is read and written once but for L, which later panels read again, and rows are
-// interchanged once, at the end. Dynamic shared memory: NB columns of `ld` (L, or a panel on its
-// way), U, an inverse, what Panel needs, and the positions. Threads: a multiple of 32, not fewer
-// than rows.
-// A is read by way of INTO (common/matrix.cuh). Left-looking by columns: Dongarra, Gustavson, Karp, "Implementing linear algebra algorithms for
-// dense matrices on a vector pipeline machine" (1984).
+// Each entry is thus read and written once, except L, which later panels read again, and rows are
+// interchanged once, at the end. Dynamic shared memory: NB columns of `ld` elements (L, or a panel
+// in transit), U, an inverse, the positions, and the memory of Panel. Threads: a multiple of 32, at
+// least the number of rows.
+// A is read from the source that INTO selects (common/matrix.cuh). Left-looking by columns:
+// Dongarra, Gustavson, Karp, "Implementing linear algebra algorithms for dense matrices on a vector
+// pipeline machine" (1984).
 //   order     matrices by size; null for their own order
 //   ld        leading dimension in shared memory, for the tallest matrix
 //   kept      32×32 elements for each of `panels` panels of a block: the inverses L11⁻¹
@@ -25,14 +26,14 @@ constexpr int NB = sizeof(T) == 16 ? 16 : 32, LEFT_THREADS = sizeof(T) == 16 ? 2
               TRIANGLE = tri_order * tri_order;
 constexpr int U_LD = NB + leading_pad<T, false>();  // U by rows: (k, j) at j + k*U_LD
 
-// A matrix on its way; in shared memory, where it takes no registers while others are needed.
+// State of a matrix, in shared memory: it occupies no registers while they are needed elsewhere.
 struct LeftLooking {
     Matrix<T> a, from;
-    int n, ld;  // pivots in all; leading dimension of left()
+    int n, ld;  // number of pivots; leading dimension of left()
     T *kept;
     int *pivots;
 
-    // Named by offsets, so that the compiler knows them as shared memory.
+    // Offsets from shared_memory(), so that the compiler sees shared-memory addresses.
     __device__ T *left() const { return shared_memory<T>(); }
     __device__ T *u() const { return left() + NB * ld; }
     __device__ T *inverse() const { return u() + NB * U_LD; }
@@ -61,7 +62,7 @@ struct LeftLooking {
         c.each([&](int i, int j, T &v) { v = i < part.rows && j < part.cols ? -v : zero<T>(); });
     }
 
-    // Begin to copy the inverse and the columns of L that belong to the pivots from `first` on.
+    // Begin to copy the inverse and the columns of L of the pivots from `first` on.
     __device__ void fetch(int first, int position) const {
         fetch_triangle(kept + first / NB * TRIANGLE, inverse());
         copy_async_commit();
@@ -73,7 +74,7 @@ struct LeftLooking {
         copy_async_commit();
     }
 
-    // u ← the rows of C that are pivots from `first` on; zeros where there are fewer than NB.
+    // u ← the rows of C that are pivots from `first` on, then zeros up to NB rows.
     __device__ void gather(Product &c, int first) const {
         int count = steps(first);
         if (has_rows())
@@ -85,7 +86,7 @@ struct LeftLooking {
             u()[e % NB + e / NB * U_LD] = zero<T>();
     }
 
-    // u ← inverse·u, 16 columns a warp.
+    // u ← inverse·u, 16 columns per warp.
     __device__ void solve() const {
         if (threadIdx.x >= NB / 16 * 32) return;
         WarpProduct<T, NB, 16> x;
@@ -96,7 +97,7 @@ struct LeftLooking {
         x.each([&](int i, int j, T &v) { part[j + i * U_LD] = v; });
     }
 
-    // C ← C + L·U; rows that are pivots from `first` on get their rows of U.
+    // C ← C + L·U; the rows of the pivots from `first` on are replaced by their rows of U.
     __device__ void update(Product &c, int first) const {
         if (!has_rows()) return;
         c.template add<NB, false, false, false, false>(left() + first_row(), ld, u(), U_LD);
@@ -107,7 +108,7 @@ struct LeftLooking {
         });
     }
 
-    // Bring C to a row a thread.
+    // Convert C to one row per thread.
     __device__ void turn(Product &c, T (&entries)[1][NB]) const {
         if (has_rows()) c.each([&](int i, int j, T &v) { left()[first_row() + i + j * ld] = -v; });
         __syncthreads();
@@ -128,14 +129,14 @@ struct LeftLooking {
         return info;
     }
 
-    // The inverse of the panel's triangle goes to `kept`, by one warp.
+    // Invert the panel's triangle and store it in `kept`, by one warp.
     __device__ void invert(int j0) const {
         if (threadIdx.x >= 32) return;
         invert_triangle(inverse());
         store_triangle(inverse(), kept + j0 / NB * TRIANGLE);
     }
 
-    // Row i of the unit triangle of the pivots' rows; from row `count` on, of the identity.
+    // Store row i of the unit triangle of the pivots' rows; from row `count` on, of the identity.
     __device__ void put_triangle(int i, const T (&entries)[NB], int count) const {
         if (i < 0) return;
 #pragma unroll
@@ -152,7 +153,7 @@ struct LeftLooking {
             if (j0 + k < a.cols) a(row(), j0 + k) = entries[0][k];
     }
 
-    // Rows go to their positions.
+    // Move rows to their positions.
     __device__ void interchange(int position) const {
         bool some = position >= 0;
         for (int j0 = 0; j0 < a.cols; j0 += NB) {

@@ -1,16 +1,15 @@
-// A panel of LU with partial pivoting: columns j0… of each matrix, from row j0 down, one block a
-// matrix.
+// A panel of LU with partial pivoting: columns j0… of each matrix, from row j0 down.
 //
-// Thread t owns rows t, t + threads, … of the panel, ROWS of them, in registers; rows go back at
-// their places after all interchanges. Threads: a multiple of 32 with threads·ROWS not less than
-// the rows of the tallest panel. Dynamic shared memory: Panel::shared_bytes. Other columns are left
-// alone: what has to move there is listed in `moves`, of moves_size<PANEL> integers a panel,
-// `panels` panels a matrix.
-// The panel is LAPACK's getf2 (Anderson et al., "LAPACK users' guide", 1999) but for the rows that
-// stay where they are until the end (getf2.cuh).
+// Tile map: one block per matrix. Thread t owns rows t, t + threads, … of the panel, ROWS of them,
+// in registers; rows are written to their positions after all interchanges. Threads: a multiple of
+// 32 with threads·ROWS at least the rows of the tallest panel. Dynamic shared memory:
+// Panel::shared_bytes. Other columns are not changed: `moves` lists their row moves, in
+// moves_size<PANEL> integers per panel, `panels` panels per matrix.
+// The panel is LAPACK's getf2 (Anderson et al., "LAPACK users' guide", 1999), except that rows are
+// not moved until the end (getf2.cuh).
 //   PANEL  columns of a panel
 //   ROWS   rows of a thread
-//   order  matrices by size, with panels left to do; null for their own order
+//   order  matrices by size that still have panels; null for their own order
 #include "dense/getf2.cuh"
 #include "dense/laswp.cuh"
 

@@ -1,15 +1,16 @@
 // A panel of LU with partial pivoting that is too tall for one block: `gridDim.x` ≤ 32 blocks share
-// the panel of one matrix, `gridDim.y` matrices at once.
+// the panel of one matrix; a launch has `gridDim.y` matrices.
 //
-// As getrf_panel.cu, a row a thread, rows dealt out to the blocks in turn; for each column, every
-// block brings its candidate and the candidate's row to global memory and waits for the others.
-// Deadlock: blocks wait for blocks of their own panel only, and count themselves before; so they go
-// on as soon as all of the panel are resident. The host launches no more blocks than fit on the
-// device together, which is a precondition. Two sets of candidates take turns: nobody writes those
-// of column k+2 before all have brought those of k+1, and so have read those of k.
+// As getrf_panel.cu, with one row per thread; block x owns rows x·blockDim.x…. For each column,
+// every block writes its candidate and the candidate's row to global memory and waits for the other
+// blocks.
+// Deadlock: a block waits only for blocks of its own panel, and increments the counter before it
+// waits, so all make progress once the whole panel is resident. Precondition: the host launches no
+// more blocks than fit on the device together. Two sets of candidates alternate: no block writes
+// those of column k+2 before all have written those of k+1, and so have read those of k.
 //   order, first  matrices of this launch: order[first + blockIdx.y]; null for their own order
-//   exchange      for each matrix of the launch two times gridDim.x candidates and as many rows
-//   arrived       a counter for each matrix and panel, zero at first; so is the length of each list
+//   exchange      for each matrix of the launch 2·gridDim.x candidates and as many rows
+//   arrived       a counter for each matrix and panel, zero at first, as is the length of each list
 //                 of `moves`
 #include "dense/getf2.cuh"
 #include "dense/laswp.cuh"
@@ -21,15 +22,15 @@
 using T = SCALAR;
 constexpr int TALL_THREADS = 512;
 
-// Read what another block wrote.
+// Read a value that another block wrote.
 __device__ inline float fresh(const float *p) { return __ldcg(p); }
 __device__ inline double fresh(const double *p) { return __ldcg(p); }
 template <class R> __device__ inline complex<R> fresh(const complex<R> *p) {
     return {fresh(&p->re), fresh(&p->im)};
 }
 
-// How the blocks of a panel agree upon a pivot. One warp deals with the others; `chosen` and `row`
-// are in shared memory.
+// The exchange by which the blocks of a panel choose a pivot. One warp of each block communicates;
+// `chosen` and `row` are in shared memory.
 struct Meeting {
     Candidate *candidates;  // [2][blocks] of this matrix, and as many rows
     int *arrived;

@@ -1,19 +1,20 @@
 // LU with partial pivoting of matrices up to 32×32 in registers.
 //
-// Tile map: 8, 16 or 32 lanes a matrix (4, 2 or 1 matrices a warp), four warps a block. Lane i owns
-// row i in N registers, N = 8, 16, 24 or 32 not less than both sides of the matrix; rows are
-// written to their places once, at the end. Dynamic shared memory: 2·N elements and 16 bytes a
-// matrix, for the pivots' rows; warps never wait for each other.
-// A is read by way of INTO (common/matrix.cuh). Rows that are interchanged once, at the end: Abdelfattah, Haidar, Tomov, Dongarra, "Factorization
-// and inversion of a million matrices using GPUs: challenges and countermeasures" (2017).
-//   WIDTH  largest N that a launch needs
-//   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
+// Tile map: 8, 16 or 32 lanes per matrix (4, 2 or 1 matrices per warp), four warps per block. Lane
+// i owns row i in N registers; N = 8, 16, 24 or 32 is at least both sides of the matrix. Rows are
+// written to their positions once, at the end. Dynamic shared memory, for the pivots' rows: 2·N
+// elements and 16 bytes per matrix. Warps never wait for each other.
+// A is read from the source that INTO selects (common/matrix.cuh). Rows interchanged once, at the
+// end: Abdelfattah, Haidar, Tomov, Dongarra, "Factorization and inversion of a million matrices
+// using GPUs: challenges and countermeasures" (2017).
+//   WIDTH  largest N of a launch
+//   work   N, first and count of each block's matrices in `order`; null if all have N = WIDTH
 //   order  matrices by size; null for their own order
 #include "dense/getf2.cuh"
 #include "dense/tiny.cuh"
 
 using T = SCALAR;
-constexpr int TINY_WORDS = WIDTH * (int)sizeof(T) / 4;  // registers that a row takes
+constexpr int TINY_WORDS = WIDTH * (int)sizeof(T) / 4;  // registers of a row
 constexpr int TINY_RESIDENTS = TINY_WORDS <= 16   ? 8
                                : TINY_WORDS <= 32 ? 5
                                : TINY_WORDS <= 64 ? 4
@@ -32,7 +33,7 @@ __device__ void factor(Source from, Source to, Pivots pivots, const int *order, 
 #pragma unroll
     for (int j = 0; j < N; ++j, entry += INTO == 2 ? 1 : x.ld)
         a[j] = lane < m.rows && j < m.cols ? x.data[entry] : zero<T>();
-    // Those of two matrices begin in different banks.
+    // The padding makes matrices begin in different banks.
     T *exchange = shared_memory<T>() + group * (2 * N + Pack16<T>::count);
     int failure = getf2_rows<N, LANES>(a, lane, steps, position, pivot, exchange, tiny);
     entry = position;

@@ -1,15 +1,14 @@
-// What a panel of LU does to the columns on its right: interchange rows, solve for rows of U,
-// subtract L·U.
+// Update of the columns right of an LU panel: interchange rows, solve for rows of U, subtract L·U.
 //
-// Tile map: a strip of columns as wide as a medium tile is a work item, one block each. One warp
+// Tile map: a work item is a strip of columns as wide as a medium tile, one block each. One warp
 // inverts the panel's unit triangle of L while the others move rows; the product with the inverse
-// gives the strip's rows of U; then the block walks down the strip by tiles. A thread owns entries
-// of a tile's accumulators. Dynamic shared memory: Strip::shared_elements.
+// gives the strip's rows of U; then the block processes the strip downwards by tiles. A thread owns
+// entries of a tile's accumulators. Dynamic shared memory: Strip::shared_elements.
 // The steps are those of LAPACK's getrf, Anderson et al., "LAPACK users' guide" (1999): laswp,
-// trsm, gemm. Blocks do not wait for each other, and no two have an entry of A in common.
+// trsm, gemm. Blocks do not wait for each other, and no two share an entry of A.
 //   PANEL  columns of a panel, at most 32
-//   moves  lists of getrf_panel.cu, `panels` a matrix
-//   last   where the strips end: a column
+//   moves  lists of getrf_panel.cu, `panels` per matrix
+//   last   the column at which the strips end
 #include "dense/gemm.cuh"
 #include "dense/laswp.cuh"
 #include "dense/trtri.cuh"
@@ -28,7 +27,7 @@ struct Strip {
     static constexpr int shared_elements =
         solve_elements > Product::shared_elements ? solve_elements : Product::shared_elements;
 
-    // u = inv(l)·u, l in shared memory inverted by trtri.cuh, u of at most 32 rows.
+    // u = inv(l)·u, with l in shared memory, inverted by trtri.cuh, and u of at most 32 rows.
     __device__ static void solve(const T *inverse, Matrix<T> u, T *side) {
         for (int e = threadIdx.x; e < 32 * width; e += Product::threads) {
             int k = e % 32, j = e / 32;

@@ -1,11 +1,12 @@
-// What getrs needs besides triangular solves: op(A)·X = B by A = P·L·U, X over B.
+// Kernels of getrs besides triangular solves: op(A)·X = B with A = P·L·U, X over B.
 //
-// getrs_tiny, up to 32×32: 8, 16 or 32 lanes a matrix, four warps a block. Lane i owns row i of
-// op(L·U) in WIDTH registers and entry i of COLUMNS right-hand sides at a time; unknowns go round
-// by shuffles. Block y takes right-hand sides y·share….
-// getrs_rows, beyond: interchanges rows of B as P does (TRANS 0) or as Pᵀ. A strip of 32 columns is
-// a work item, one block of 128 threads each; they pass through shared memory, `columns` at a time:
-// columns·rows elements and an int for each row, of the tallest matrix.
+// getrs_tiny, up to 32×32. Tile map: 8, 16 or 32 lanes per matrix, four warps per block. Lane i
+// owns row i of op(L·U) in WIDTH registers and entry i of COLUMNS right-hand sides at a time;
+// unknowns are shuffled between lanes. Block y solves right-hand sides y·share….
+// getrs_rows, for larger matrices: interchanges rows of B by P (TRANS 0) or by Pᵀ. Tile map: a work
+// item is a strip of 32 columns, one block of 128 threads each. Columns pass through dynamic shared
+// memory, `columns` at a time: columns·rows elements and an int for each row, of the tallest
+// matrix.
 // The operation is LAPACK's: Anderson et al., "LAPACK users' guide" (1999). Matrices must be
 // square, and their factors those of getrf.
 #include "dense/gemm.cuh"
@@ -22,7 +23,7 @@ using T = SCALAR;
 constexpr int GETRS_THREADS = 128, COLUMNS = sizeof(T) == 16 && WIDTH == 32 ? 2 : 4, STRIP = 32;
 constexpr int LANES = WIDTH <= 8 ? 8 : WIDTH <= 16 ? 16 : 32;
 
-// The row of B that interchanges bring to row `lane`.
+// Return the row of B that the interchanges move to row `lane`.
 template <class Pivots> __device__ int source_row(Pivots pivots, int lane, int n, int most) {
     int mine = lane < n ? pivots(lane, 0) - FIRST_ROW : lane, row = lane;
     for (int k = 0; k < most; ++k) {
@@ -33,8 +34,8 @@ template <class Pivots> __device__ int source_row(Pivots pivots, int lane, int n
     return row;
 }
 
-// Solve with the lower and then with the upper triangle of the matrix whose row `lane` is a; the
-// lower one has a unit diagonal for TRANS 0, the upper one else. `scale` is 1/diagonal.
+// Solve with the lower and then with the upper triangle of the matrix whose row `lane` is a. The
+// lower one has a unit diagonal for TRANS 0, otherwise the upper one. `scale` is 1/diagonal.
 __device__ void solve(const T (&a)[WIDTH], T scale, int lane, int most, T (&x)[COLUMNS]) {
 #pragma unroll
     for (int k = 0; k < WIDTH; ++k) {

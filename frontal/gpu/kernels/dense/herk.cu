@@ -1,7 +1,7 @@
 // HERK and SYRK entry points: C = alpha·A·Aᴴ + beta·C (TRANS 0) or alpha·Aᴴ·A + beta·C (TRANS 1),
 // one triangle of C, for one matrix or a batch; CONJUGATE 0 is SYRK.
 //
-// Tile map: one tile of the triangle of C a work item; tiles, threads and shared memory as in
+// Tile map: one tile of the triangle of C per work item; tiles, threads and shared memory as in
 // gemm.cu. The other triangle is neither read nor written. C must not overlap A.
 // The operation is that of the BLAS: Dongarra, Du Croz, Hammarling, Duff, "A set of level 3 basic
 // linear algebra subprograms" (1990).
@@ -24,7 +24,7 @@ template <class Source>
 __device__ void herk_entry(T alpha, Source a, Window part_a, T beta, Source c, Window part_c,
     int uplo, const int4 *work, int period, int count) {
     int slot = threadIdx.x / Product::threads, item = blockIdx.x * Product::per_block + slot;
-    if (item >= count) return;  // whole tiles: the others synchronize within themselves only
+    if (item >= count) return;  // whole tiles: each other tile synchronizes only within itself
     int4 w = work_item(work, period, item);
     herk<Product, (Trans)TRANS, CONJUGATE != 0>(alpha, a(w.x).at(part_a), beta, c(w.x).at(part_c),
         (Uplo)uplo, w.y, w.z, shared_memory<T>() + slot * Product::shared_elements);

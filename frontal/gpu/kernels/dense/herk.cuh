@@ -1,10 +1,10 @@
-// One tile of C = alpha·A·Aᴴ + beta·C or alpha·Aᴴ·A + beta·C, one triangle of C. The host lists no
-// tiles that lie wholly in the other triangle.
+// One tile of C = alpha·A·Aᴴ + beta·C or alpha·Aᴴ·A + beta·C, one triangle of C. The host does not
+// list tiles that lie entirely in the other triangle.
 #pragma once
 #include "dense/gemm.cuh"
 
-// Which entries of a tile of C are to be written: those of a triangle, whose diagonal the tile's
-// entries (i, i + shift) are.
+// The entries of a tile of C to write: those of a triangle with diagonal entries (i, i + shift) of
+// the tile.
 struct Triangle {
     int rows, cols, shift;
     bool lower, whole;
@@ -13,9 +13,9 @@ struct Triangle {
     }
 };
 
-// The tile whose first entry is (i, j), of A·Aᴴ (NoTrans) or Aᴴ·A. HERMITIAN chooses between HERK,
-// with a real diagonal, and SYRK. Nothing of the other triangle is read or written, and warps whose
-// part of the tile lies wholly in it compute nothing.
+// Compute the tile whose first entry is (i, j), of A·Aᴴ (NoTrans) or Aᴴ·A. HERMITIAN selects HERK,
+// with a real diagonal, or SYRK. The other triangle is neither read nor written, and warps whose
+// part of the tile lies entirely in it compute nothing.
 template <class Tile, Trans OP, bool HERMITIAN, class T>
 __device__ void herk(
     T alpha, Matrix<T> a, T beta, Matrix<T> c, Uplo uplo, int i, int j, T *shared) {
@@ -25,14 +25,14 @@ __device__ void herk(
     bool lower = uplo == Lower;
     int row = i + Tile::part_i(), column = j + Tile::part_j(), shift = i - j;
     bool wanted = lower ? row + Tile::part_rows > column : row < column + Tile::part_cols;
-    bool clear = lower ? shift + 1 >= Tile::cols : shift + Tile::rows <= 1;  // of the diagonal
+    bool clear = lower ? shift + 1 >= Tile::cols : shift + Tile::rows <= 1;  // no diagonal entries
     c = c.at(i, j, Tile::rows, Tile::cols);
     Triangle region{
         c.rows, c.cols, shift, lower, clear && c.rows == Tile::rows && c.cols == Tile::cols};
     update_tile<Tile, first, second>(alpha, operand_rows<first>(a, i, Tile::rows),
         operand_cols<second>(a, j, Tile::cols), beta, c, region, shared, wanted);
     if constexpr (HERMITIAN && is_complex<T>) {
-        Tile::sync();  // entries of the diagonal were written by others
+        Tile::sync();  // other threads wrote entries of the diagonal
         for (int k = Tile::thread(); k < c.rows; k += Tile::threads)
             if (k + shift >= 0 && k + shift < c.cols) c(k, k + shift).im = 0;
     }

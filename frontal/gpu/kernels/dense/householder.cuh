@@ -1,4 +1,4 @@
-// Householder reflectors by a block: H = I − tau·v·vᴴ with v(0) = 1, as LAPACK has them.
+// Householder reflectors by a block: H = I − tau·v·vᴴ with v(0) = 1, as in LAPACK.
 #pragma once
 #include "dense/reduce.cuh"
 
@@ -8,8 +8,8 @@ template <class T> struct Reflector {
     T tau, scale;
 };
 
-// The reflector of a vector by its first entry and the sum of |x|² of all others. Where squares are
-// not representable there is none: tau = 0, and v is a unit vector.
+// Return the reflector of a vector from its first entry and the sum of |x|² of all others. If
+// squares are not representable, H is the identity: tau = 0, and v is a unit vector.
 template <class T> __device__ inline Reflector<T> reflector(T alpha, real_t<T> rest) {
     using R = real_t<T>;
     constexpr R floor = limits<R>::least / limits<R>::epsilon;
@@ -20,7 +20,7 @@ template <class T> __device__ inline Reflector<T> reflector(T alpha, real_t<T> r
     return {beta, (-1 / beta) * difference, reciprocal(difference)};
 }
 
-// The reflector of column j of a from row i on. `scratch` as block_sum has it.
+// Return the reflector of column j of a from row i on. `scratch`: see block_sum.
 template <class T>
 __device__ inline Reflector<T> column_reflector(Matrix<T> a, int i, int j, real_t<T> *scratch) {
     real_t<T> part = 0;
@@ -30,8 +30,8 @@ __device__ inline Reflector<T> column_reflector(Matrix<T> a, int i, int j, real_
     return reflector(alpha, block_sum(part, scratch));
 }
 
-// Apply Hᴴ to columns from… of rows j…, where the vector is column j without its first entry: a
-// warp four columns at a time, whose sums it shuffles together, a lane every 32nd row.
+// Apply Hᴴ to columns from… of rows j…; v is column j, its first entry implicit. A warp takes four
+// columns at a time and shuffles their sums together, a lane every 32nd row.
 template <class T> __device__ inline void apply_left(Matrix<T> a, int j, int from, T tau) {
     constexpr int each = 4;
     int lane = thread_rank() % 32, warps = thread_count() / 32;
@@ -39,7 +39,7 @@ template <class T> __device__ inline void apply_left(Matrix<T> a, int j, int fro
     for (int c = from + thread_rank() / 32; c < a.cols; c += each * warps) {
         T *x[each], dot[each];
 #pragma unroll
-        for (int u = 0; u < each; ++u) {  // beyond the last column: the first once more, only read
+        for (int u = 0; u < each; ++u) {  // beyond the last column: read the first, do not write
             x[u] = &a(0, c + u * warps < a.cols ? c + u * warps : c);
             dot[u] = lane == 0 ? x[u][j] : zero<T>();
         }
@@ -61,7 +61,8 @@ template <class T> __device__ inline void apply_left(Matrix<T> a, int j, int fro
     }
 }
 
-// Make column j of a its reflector from row j on, beta in its place; all threads get it.
+// Replace column j of a by its reflector from row j on, with beta at (j, j), and apply it to the
+// columns on the right; return it to all threads.
 template <class T>
 __device__ inline Reflector<T> eliminate_column(Matrix<T> a, int j, real_t<T> *scratch) {
     Reflector<T> h = column_reflector(a, j, j, scratch);
@@ -74,7 +75,7 @@ __device__ inline Reflector<T> eliminate_column(Matrix<T> a, int j, real_t<T> *s
     return h;
 }
 
-// QR in place: R on and above the diagonal, reflectors below it; tau of each.
+// QR in place: R on and above the diagonal, reflectors below it, their scalars in tau.
 template <class T> __device__ void qr_columns(Matrix<T> a, T *tau, real_t<T> *scratch) {
     for (int j = 0; j < min_(a.rows, a.cols); ++j) {
         Reflector<T> h = eliminate_column(a, j, scratch);
@@ -82,7 +83,7 @@ template <class T> __device__ void qr_columns(Matrix<T> a, T *tau, real_t<T> *sc
     }
 }
 
-// Reflectors below the diagonal of a as columns of v: ones on its diagonal, and zeros above.
+// Store the reflectors below the diagonal of a as columns of v: ones on its diagonal, zeros above.
 template <class T> __device__ inline void store_reflectors(Matrix<T> a, Matrix<T> v) {
     each_entry(v, [&](int i, int j) { v(i, j) = i > j ? a(i, j) : i == j ? one<T>() : zero<T>(); });
 }

@@ -1,19 +1,20 @@
-// Inverses of matrices up to 32×32 in registers, in place, or by way of INTO (common/matrix.cuh).
+// Inverses of matrices up to 32×32 in registers, in place or from another source (INTO in
+// common/matrix.cuh).
 //
-// Tile map: 8, 16 or 32 lanes a matrix (4, 2 or 1 matrices a warp), four warps a block. Lane i owns
-// row i of A in N registers, N = 8, 16, 24 or 32, and at the end a row of the inverse. Dynamic
-// shared memory: 2·N elements and 16 bytes a matrix; warps never wait for each other. Matrices must
-// be square; one that has no inverse is left as it is.
-// inverse.cuh names the method. Matrices beyond 32×32 take getrf and getrs, for which the other
+// Tile map: 8, 16 or 32 lanes per matrix (4, 2 or 1 matrices per warp), four warps per block. Lane
+// i owns row i of A in N registers, N = 8, 16, 24 or 32, and at the end a row of the inverse.
+// Dynamic shared memory: 2·N elements and 16 bytes per matrix. Warps never wait for each other.
+// Matrices must be square; a matrix without an inverse is left unchanged.
+// The method is in inverse.cuh. Matrices beyond 32×32 use getrf and getrs, for which the other
 // entry points write the identity and copy the solution.
-//   WIDTH  largest N that a launch needs
-//   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
+//   WIDTH  largest N of a launch
+//   work   N, first and count of each block's matrices in `order`; null if all have N = WIDTH
 //   order  matrices by size; null for their own order
 #include "dense/inverse.cuh"
 #include "dense/tiny.cuh"
 
 using T = SCALAR;
-constexpr int TINY_WORDS = WIDTH * (int)sizeof(T) / 4;  // registers that a row takes
+constexpr int TINY_WORDS = WIDTH * (int)sizeof(T) / 4;  // registers of a row
 constexpr int TINY_RESIDENTS = TINY_WORDS <= 16   ? 8
                                : TINY_WORDS <= 32 ? 5
                                : TINY_WORDS <= 64 ? 4
@@ -30,7 +31,7 @@ __device__ void invert(Source from, Source to, const int *order, int first, int 
 #pragma unroll
     for (int j = 0; j < N; ++j, entry += INTO == 2 ? 1 : x.ld)
         a[j] = lane < m.cols && j < m.cols ? x.data[entry] : zero<T>();
-    // Those of two matrices begin in different banks.
+    // The padding makes matrices begin in different banks.
     T *exchange = shared_memory<T>() + group * (2 * N + Pack16<T>::count);
     int place, origin, failure = invert_rows<N, LANES>(a, lane, m.cols, place, origin, exchange);
 #pragma unroll
@@ -61,8 +62,8 @@ ENTRY(inverse_native, Native)
 ENTRY(inverse_batched, Batched)
 ENTRY(inverse_vbatched, Vbatched)
 
-// Beyond 32×32 the inverse is the solution of A·X = I in a workspace X: x = I, and later a = x
-// where info is 0. Block x takes a matrix, blocks y its columns in turn.
+// Beyond 32×32 the inverse is the solution of A·X = I in a workspace X: x = I, and later a = x if
+// info is 0. Tile map: blocks (x, …) take matrix x, blocks y its columns in turn.
 template <class Source> __device__ void set_identity(Source xs) {
     Matrix<T> x = xs(blockIdx.x);
     for (int j = blockIdx.y; j < x.cols; j += gridDim.y)

@@ -1,13 +1,14 @@
-// SVD of matrices of at most 64 rows by one-sided Jacobi; jacobi.cuh names the method.
+// SVD of matrices of at most 64 rows by one-sided Jacobi; the method is in jacobi.cuh.
 //
-// Tile map: a matrix a block; a group of GROUP lanes owns a pair of columns at a time, a lane every
-// GROUP-th row of both. Rows, at least as many as columns, are at most ORDER. Dynamic
-// shared memory: ORDER columns of ORDER elements and padding for A, which becomes U, and as much
-// for V where vectors are wanted. Blocks do not wait for each other.
+// Tile map: one block per matrix; a group of GROUP lanes owns a pair of columns at a time, a lane
+// every GROUP-th row of both. The number of rows is at least that of columns and at most ORDER.
+// Dynamic shared memory: ORDER columns of ORDER elements and padding for A, which becomes U, and as
+// much for V if vectors are computed. Blocks do not wait for each other.
 //   order      the matrices; null for all in their own order
-//   upper      whether A is upper triangular, and what is below its diagonal something else
-//   exponents  by which powers of two matrices were multiplied before; null for none
-//   info       is written where something is wrong, and no other number there
+//   upper      A is upper triangular; entries below its diagonal are not read
+//   exponents  exponents of the powers of two by which matrices were multiplied before; null for
+//              none
+//   info       written only on failure, if the entry is still 0
 #include "dense/jacobi.cuh"
 
 #ifndef ORDER

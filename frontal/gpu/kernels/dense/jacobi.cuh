@@ -1,10 +1,10 @@
 // SVD of a small matrix by one-sided Jacobi: A·V = U·diag(s), by a block in shared memory.
 //
-// Columns are rotated in pairs until all are orthogonal to working precision. Pairs are those of a
-// round-robin tournament, ORDER/2 of them at once, LANES lanes each; a lane owns ORDER/LANES rows
-// of both columns, which it keeps in registers from the sums of the Gram entries to the rotation.
-// Sums are of the entries as they are, so that small columns are as accurate as large ones; the
-// larger column of a pair goes to the front. Columns that are zero are completed to a basis.
+// Columns are rotated in pairs until all are orthogonal to working precision. The pairs form a
+// round-robin tournament, ORDER/2 pairs at once, LANES lanes each; a lane owns ORDER/LANES rows of
+// both columns and keeps them in registers from the sums of the Gram entries to the rotation. Sums
+// use the current entries, so that small columns are as accurate as large ones; the larger column
+// of a pair moves to the front. Zero columns are completed to a basis.
 // Hestenes, "Inversion of matrices by biorthogonalization and related results" (1958); the larger
 // first: de Rijk, "A one-sided Jacobi algorithm for computing the singular value decomposition on a
 // vector computer" (1989); the tournament: Brent, Luk, "The solution of singular-value and
@@ -15,21 +15,21 @@
 
 constexpr int jacobi_sweeps = 40;  // six to ten are usual
 
-// Threads and memory of a block: ORDER columns of as many rows, LANES a pair of columns; `ld` lets
-// groups of lanes on consecutive columns share no bank.
+// Threads and memory of a block: ORDER columns and rows, LANES lanes per pair of columns. `ld`
+// prevents bank conflicts between groups of lanes on consecutive columns.
 template <int N, int L> struct JacobiBlock {
     static constexpr int order = N, lanes = L, rows = order / lanes;
     static constexpr int threads = order / 2 * lanes, ld = order + lanes, entries = order * ld;
 };
 
-// What a block knows of its matrix beside columns: in shared memory.
+// State of a block besides the columns, in shared memory.
 template <class Block, class T> struct JacobiState {
     real_t<T> sigma[Block::order], scratch[32], rows[Block::order];  // rows: Σ|U(i, j)|² over j
     T dots[Block::order];
     int place[Block::order], bad, row;
 };
 
-// z/|z|, where the square of z is representable.
+// z/|z|, if the square of z is representable.
 template <class R> __device__ inline R phase_of(R z) { return z < 0 ? R(-1) : R(1); }
 template <class R> __device__ inline complex<R> phase_of(complex<R> z) {
     R inverse;
@@ -37,17 +37,17 @@ template <class R> __device__ inline complex<R> phase_of(complex<R> z) {
     return inverse * z;
 }
 
-// Columns x and y of Gram entries xx, yy, xy become orthogonal as c·x − s·y, s̄·x + c·y. c is near
-// one, so that its distance from one is kept: what is added to x and y is small then, and many
-// rotations do not change lengths (Rutishauser, "The Jacobi method for real symmetric matrices",
-// 1966). `phase` is that of xy.
+// The rotation c·x − s·y, s̄·x + c·y that makes columns x and y with Gram entries xx, yy, xy
+// orthogonal. c is near one, so that 1 − c is stored: the terms added to x and y are then small,
+// and many rotations preserve lengths (Rutishauser, "The Jacobi method for real symmetric
+// matrices", 1966). `phase` is that of xy.
 template <class T> struct Rotation {
     real_t<T> less;  // 1 − c
     T s;
 };
 template <class T, class R> __device__ inline Rotation<T> rotation(R xx, R yy, T xy, T phase) {
-    // Of the angle's double the sine and cosine are as 2|xy| to yy − xx, here in units of about the
-    // larger of xx and yy: what is lost as too small then does not count.
+    // Sine and cosine of the double angle are as 2|xy| to yy − xx, here in units of about the
+    // larger of xx and yy, so that underflow is negligible.
     R unit = reciprocal_seed(max_(xx, yy)), far = unit * (yy - xx);
     R near = 2 * unit * real(conj(phase) * xy), inverse, part;
     pivot_root(fma_(far, far, near * near), inverse);
@@ -65,9 +65,9 @@ __device__ inline void rotate(T *first, T *second, T (&x)[ROWS], T (&y)[ROWS], R
     }
 }
 
-// Rotate columns i and j of w, and of v if there is one, where they are not orthogonal. All lanes
-// of a warp come here; those of a group that has no pair bring `active` false, and touch no column.
-// Returns whether they were rotated.
+// Rotate columns i and j of w, and of v unless it is null, if they are not orthogonal. All lanes of
+// a warp must call; groups without a pair pass `active` = false and change no column. Returns
+// whether the columns were rotated.
 template <class Block, class T>
 __device__ inline bool orthogonalize(T *w, T *v, int i, int j, bool active, real_t<T> tolerance) {
     using R = real_t<T>;
@@ -102,7 +102,7 @@ __device__ inline bool orthogonalize(T *w, T *v, int i, int j, bool active, real
     return true;
 }
 
-// Sweeps over all pairs of n columns until none is rotated; false if that does not happen.
+// Sweep over all pairs of n columns until none is rotated; return false if that does not happen.
 template <class Block, class T> __device__ bool sweep(T *w, T *v, int n, real_t<T> tolerance) {
     int players = n + n % 2, others = players - 1, k = threadIdx.x / Block::lanes;
     for (int count = 0; count < jacobi_sweeps; ++count) {
@@ -121,9 +121,8 @@ template <class Block, class T> __device__ bool sweep(T *w, T *v, int n, real_t<
     return false;
 }
 
-// Make column c of u, m rows, a unit vector that is orthogonal to all others, which are unit
-// vectors or zero: what is left of the unit vector that is least in their span, orthogonalized
-// twice.
+// Make column c of u, of m rows, a unit vector orthogonal to all other columns, which are unit
+// vectors or zero: the unit vector least contained in their span, orthogonalized twice.
 template <class Block, class T>
 __device__ void complete(T *u, int m, int c, JacobiState<Block, T> &of) {
     using R = real_t<T>;
@@ -167,7 +166,7 @@ __device__ void complete(T *u, int m, int c, JacobiState<Block, T> &of) {
     __syncthreads();
 }
 
-// From orthogonal columns of w to unit vectors, their lengths, and the places of these in falling
+// Normalize the orthogonal columns of w; store their lengths and the ranks of these in descending
 // order.
 template <class Block, class T>
 __device__ void singular_values(T *w, int n, JacobiState<Block, T> &of) {
@@ -196,9 +195,9 @@ __device__ void singular_values(T *w, int n, JacobiState<Block, T> &of) {
     __syncthreads();
 }
 
-// Read a into w, scaled, with zeros around it, and v = I; the exponent of the scale. of.bad becomes
-// the first column with an entry that is not finite, `n` if there is none. Of an `upper` one what
-// is below the diagonal is not read.
+// Read a into w, scaled, with zeros around it, and set v = I; return the exponent of the scale.
+// of.bad becomes the first column with an entry that is not finite, or the number of columns. If
+// `upper`, entries below the diagonal are not read.
 template <class Block, class T>
 __device__ int load_scaled(Matrix<T> a, bool upper, T *w, T *v, JacobiState<Block, T> &of) {
     using R = real_t<T>;
@@ -227,10 +226,10 @@ __device__ int load_scaled(Matrix<T> a, bool upper, T *w, T *v, JacobiState<Bloc
     return exponent;
 }
 
-// s, u and v of a = u·diag(s)·vᵀ: v is the conjugate of what is usually called V. `u` has as many
-// columns as a, or as many as rows; without `vectors` neither is touched. Singular values are
-// divided by 2^exponent more. Returns 0, or the first column, from 1, with an entry that is not
-// finite, then all results are NaN; one more than there are columns if Jacobi did not converge.
+// Compute s, u and v of a = u·diag(s)·vᵀ: v is the conjugate of the usual V. `u` has as many
+// columns as a has columns or rows; without `vectors` neither u nor v is accessed. Singular values
+// are also divided by 2^exponent. Returns 0; or the first column, from 1, with an entry that is not
+// finite, with all results NaN; or the number of columns + 1 if Jacobi did not converge.
 template <class Block, class T>
 __device__ int jacobi_svd(Matrix<T> a, bool upper, int exponent, Matrix<real_t<T>> s, Matrix<T> u,
     Matrix<T> v, bool vectors, T *memory, JacobiState<Block, T> &of) {

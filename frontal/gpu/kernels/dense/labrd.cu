@@ -1,10 +1,10 @@
 // Panels of a bidiagonalization (labrd.cuh), of matrices of at most 32·ROWS rows from `from` on.
 //
-// Tile map: a matrix a block, of 8 warps: a warp takes every eighth column of what is right of the
-// panel, a lane every 32nd row. Dynamic shared memory: 9·32·ROWS elements. Blocks do not wait for
-// each other. Matrices must be so scaled that squares of their entries are representable.
+// Tile map: one block of 8 warps per matrix: a warp takes every eighth column right of the panel, a
+// lane every 32nd row. Dynamic shared memory: 9·32·ROWS elements. Blocks do not wait for each
+// other. Matrices must be scaled so that squares of their entries are representable.
 //   vx, yu  64 columns of as many rows as A has rows, V beside X, and 64 rows of as many columns as
-//           A has columns, Yᴴ above Uᴴ, by which the rest is to be updated, A − V·Yᴴ − X·Uᴴ
+//           A has columns, Yᴴ above Uᴴ, for the update of the rest, A − V·Yᴴ − X·Uᴴ
 #include "dense/labrd.cuh"
 
 #ifndef ROWS

@@ -1,23 +1,23 @@
 // A panel of a bidiagonalization, as labrd of gebrd.cuh, that reads each column of the rest once.
 //
-// Row i of the rest follows from y = Aᴴ·v, and with it what x = A·u wants of the very column that
-// has just given its entry of y: a warp holds a column, finds y(j) and u(j), not yet divided, and
-// adds u(j) times the column to its part of A·u. The reflector of u is known at the end; then x =
-// taup·(A·e + scale·A·(u − e)), e the unit vector of its first entry: Howell, Demmel, Fulton,
-// Hammarling, Marmol, "Cache efficient bidiagonalization using BLAS 2.5 operators" (2008).
-// Y and U lie by rows, conjugated, so that a warp reads those of a column at once.
+// Entry j of y = Aᴴ·v gives entry j of row i of the rest, and so the term of column j in x = A·u: a
+// warp holds a column, computes y(j) and u(j), not yet normalized, and adds u(j) times the column
+// to its part of A·u. The reflector of u is known only at the end; then x = taup·(A·e + scale·A·(u
+// − e)), e the unit vector of its first entry: Howell, Demmel, Fulton, Hammarling, Marmol, "Cache
+// efficient bidiagonalization using BLAS 2.5 operators" (2008).
+// Y and U are stored by rows, conjugated, so that a warp reads the entries of a column at once.
 #pragma once
 #include "dense/gebrd.cuh"
 
 constexpr int LABRD_WARPS = 8, LABRD_THREADS = 32 * LABRD_WARPS;
 
-// What a panel leaves for the rest: A − V·Yᴴ − X·Uᴴ; rows and columns counted from its first.
+// The panel's update of the rest, A − V·Yᴴ − X·Uᴴ; rows and columns counted from the panel's first.
 template <class T> struct RowPanel {
     Matrix<T> v, x, y, u;  // y(k, j) is the conjugate of Y(j, k)
 };
 
-// A block's shared memory, beside `column` and `products`: of 32·EACH rows each, those of a warp
-// after those of the warp before.
+// Shared memory of a block besides the vectors `v`, of 32·EACH entries, and `products`, of as many
+// for each warp, warp by warp.
 template <class T> struct LabrdScratch {
     real_t<T> sums[32];
     T left[32], right[32];     // Vᴴ·v and Xᴴ·v; then coefficients of V and X in x
@@ -26,7 +26,7 @@ template <class T> struct LabrdScratch {
     T alpha;
 };
 
-// A warp that goes through columns of the rest.
+// State of a warp that processes columns of the rest.
 template <class T, int EACH> struct ColumnPass {
     T a[EACH], w[EACH], of_y, of_u;
     real_t<T> rest;
@@ -36,7 +36,7 @@ template <class T, int EACH> struct ColumnPass {
         for (int q = 0; q < EACH; ++q) w[q] = zero<T>();
         of_y = of_u = zero<T>(), rest = 0;
     }
-    // Column j: entries y(j) of tau·Aᴴ·v and u(j) of row i, of A as it is now.
+    // Compute entries y(j) of tau·Aᴴ·v and u(j) of row i for column j of the updated A.
     __device__ void column(
         Matrix<T> of, const RowPanel<T> &p, int i, int j, T tau, const T *v, LabrdScratch<T> &s) {
         int lane = threadIdx.x % 32;
@@ -71,7 +71,7 @@ template <class T, int EACH> struct ColumnPass {
     }
 };
 
-// The panel's columns, one after the other, by a block of LABRD_WARPS warps.
+// The panel's columns, one by one, by a block of LABRD_WARPS warps.
 template <class T, int EACH> struct Labrd {
     static constexpr int most = 32 * EACH;
     Matrix<T> a;
@@ -81,7 +81,8 @@ template <class T, int EACH> struct Labrd {
     LabrdScratch<T> &s;
     T *v, *products;
 
-    // x of step i − 1 by its reflector h, and unless `last` column i as it is now, to v.
+    // Compute x of step i − 1 from its reflector h and, unless `last`, column i of the updated A in
+    // v.
     __device__ void next(int i, Reflector<T> h, bool last) const {
         int t = thread_rank();
         if (t < i) {
@@ -115,7 +116,7 @@ template <class T, int EACH> struct Labrd {
         __syncthreads();
     }
 
-    // The reflector of v, from entry i on.
+    // Replace v by its reflector vector, from entry i on; return the reflector.
     __device__ Reflector<T> reflect_column(int i) const {
         int t = thread_rank();
         real_t<T> part = 0;
@@ -130,7 +131,7 @@ template <class T, int EACH> struct Labrd {
         return h;
     }
 
-    // Vᴴ·v and Xᴴ·v, a warp one after the other, and row i of V and X.
+    // Compute Vᴴ·v and Xᴴ·v, one product per warp at a time, and copy row i of V and X.
     __device__ void products_of_column(int i) const {
         int t = thread_rank(), lane = t % 32;
         for (int k = t / 32; k < 2 * i; k += LABRD_WARPS) {
@@ -145,7 +146,8 @@ template <class T, int EACH> struct Labrd {
         __syncthreads();
     }
 
-    // All columns behind column i: y, row i as it is now, and what x wants; its reflector.
+    // Process all columns behind column i: y, row i of the updated A, and the terms of x; return
+    // the reflector of the row.
     __device__ Reflector<T> pass(int i, T tau) const {
         int t = thread_rank();
         {

@@ -1,15 +1,17 @@
-// Row interchanges of panels of LU in the other columns.
+// Row interchanges of LU panels in the other columns.
 //
-// laswp: columns to… before `end` and the panels of columns from… before `to`. A strip of columns
-// is a work item, one block each, whose warps take every panel's list of moves in turn; no shared
-// memory. Where LEFT: columns from… instead, and the panels of later groups of `end` columns before
-// `to`. laswp_left: columns left of panels; a panel's own columns are a work item, one block each,
-// which take the panels of all later groups of `group` columns. Those lists are first made one
-// order of rows; columns then pass through shared memory, `columns` at a time: columns·rows
-// elements and an int for each row, of the tallest matrix.
-// laswp.cuh names the method. Blocks do not wait for each other.
+// laswp applies the panels of columns from… before `to` to columns to… before `end`. Tile map: a
+// work item is a strip of columns, one block each, whose warps apply the list of moves of each
+// panel in turn; no shared memory. If LEFT: applies to columns from… the panels of later groups of
+// `end` columns before `to`.
+// laswp_left applies panels to the columns on their left. Tile map: a work item is the columns of
+// one panel, one block each, which apply the panels of all later groups of `group` columns. The
+// lists are first composed to one permutation of rows; columns then pass through dynamic shared
+// memory, `columns` at a time: columns·rows elements and an int for each row, of the tallest
+// matrix.
+// The method is in laswp.cuh. Blocks do not wait for each other.
 //   PANEL  columns of a panel
-//   moves  lists of getrf_panel.cu, `panels` a matrix
+//   moves  lists of getrf_panel.cu, `panels` per matrix
 #include "dense/gemm.cuh"
 #include "dense/laswp.cuh"
 
@@ -37,8 +39,8 @@ __device__ void laswp(Source source, int from, int to, int end, const int *moves
             0, LASWP_THREADS / 32);
 }
 
-// The order of rows first… that the panels from column `first` on make: order[i] is where the row
-// at i was. One barrier of the block between what reads and what writes it.
+// Compose the permutation of rows first… by the panels from column `first` on: order[i] is the
+// source of row i. A barrier of the block separates reads and writes of `order`.
 __device__ void compose(const int *lists, int first, int rows, int steps, int *order) {
     for (int i = threadIdx.x; i < rows; i += blockDim.x) order[i] = i;
     __syncthreads();

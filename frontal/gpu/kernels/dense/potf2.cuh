@@ -1,20 +1,20 @@
-// Cholesky of up to 32×32 by one warp, or by 8 or 16 lanes of it, in registers: a row a lane.
+// Cholesky of up to 32×32 by one warp, or by 8 or 16 lanes of it, in registers: a row per lane.
 //
-// Inside, A = M·D·Mᴴ with a unit lower M: the chain from one pivot to the next is a reciprocal, a
-// product and a fused multiply-add, and every lane computes the next pivot itself from values that
-// were exchanged one column earlier. Columns are broadcast through shared memory, where one 16-byte
-// read serves all lanes, and the square roots are taken at the end, one a lane. The inverse of the
-// factor, where wanted, grows row by row in the registers that finished columns leave free.
-// Reciprocals and roots are Newton's from the hardware's approximation: Markstein, "Computation of
-// elementary functions on the IBM RISC System/6000 processor" (1990). One warp a small matrix, in
-// registers: Abdelfattah, Haidar, Tomov, Dongarra, "Factorization and inversion of a million
-// matrices using GPUs: challenges and countermeasures" (2017).
+// Internally A = M·D·Mᴴ with a unit lower M: the chain from one pivot to the next is a reciprocal,
+// a product and a fused multiply-add, and every lane computes the next pivot itself from values
+// that were exchanged one column earlier. Columns are broadcast through shared memory, where one
+// 16-byte read serves all lanes; the square roots are taken at the end, one per lane. The inverse
+// of the factor, if requested, grows row by row in the registers that finished columns free.
+// Reciprocals and roots by Newton's method from the hardware's approximation: Markstein,
+// "Computation of elementary functions on the IBM RISC System/6000 processor" (1990). One warp per
+// small matrix, in registers: Abdelfattah, Haidar, Tomov, Dongarra, "Factorization and inversion of
+// a million matrices using GPUs: challenges and countermeasures" (2017).
 #pragma once
 #include "common/matrix.cuh"
 #include "common/ptx.cuh"
 
-// 1/d of a pivot to full precision but for the last bit: the seed's error e becomes e³ (double),
-// e².
+// 1/d of a pivot, accurate except for the last bit: the seed's error e becomes e³ (double) or e²
+// (float).
 __device__ inline double pivot_reciprocal(double d) {
     double x = reciprocal_seed(d), e = fma(-d, x, 1.0);
     return fma(x, fma(e, e, e), x);
@@ -24,7 +24,7 @@ __device__ inline float pivot_reciprocal(float d) {
     return fmaf(x, fmaf(-d, x, 1.0f), x);
 }
 
-// √d, and 1/√d.
+// √d and 1/√d.
 __device__ inline double pivot_root(double d, double &inverse) {
     double x = root_seed(d), e = fma(-d * x, x, 1.0);
     inverse = fma(x * e, fma(e, 0.375, 0.5), x);
@@ -38,9 +38,10 @@ __device__ inline float pivot_root(float d, float &inverse) {
     return fmaf(fmaf(-root, root, d), 0.5f * inverse, root);
 }
 
-// Whether a pivot has a reciprocal that is a normal number: neither NaN, Inf nor ≤ 0.
+// Return whether a pivot is acceptable: its reciprocal is a normal number; d is not NaN, Inf or ≤
+// 0.
 __device__ inline bool is_pivot(float d) { return d >= 1.17549435e-38f && d <= 8.5e37f; }
-// In integers, which cost nothing beside it: 2^-1022 ≤ d < 2^1022.
+// By integer instructions, which overlap at no cost: 2^-1022 ≤ d < 2^1022.
 __device__ inline bool is_pivot(double d) {
     return (unsigned)__double2hiint(d) - 0x00100000u < 0x7fd00000u - 0x00100000u;
 }
@@ -50,7 +51,7 @@ template <class T> struct alignas(16) Pack16 {
     T v[count];
 };
 
-// Call f(j, from[j]) for first ≤ j < last, reading 16 bytes at a time; `from` is aligned to 16
+// Call f(j, from[j]) for FIRST ≤ j < LAST, reading 16 bytes at a time; `from` is aligned to 16
 // bytes.
 template <int FIRST, int LAST, class T, class F>
 __device__ inline void broadcast(const T *from, F f) {
@@ -77,13 +78,13 @@ template <int FIRST, int LAST, class F> __device__ inline void columns(int n, F 
     }
 }
 
-// Factor the leading n×n, n ≤ N ≤ LANES, of the matrix whose row `lane` is a[0..lane]. What else is
-// in a, above the diagonal or from row or column n on, may be anything and stays in its own place.
-//   tile         shared memory, column k at tile + k*ld, aligned to 16 bytes: gets the factor,
-//                column k still to be divided by the root of pivot k
+// Factor the leading n×n, n ≤ N ≤ LANES, of the matrix whose row `lane` is a[0..lane]. All other
+// entries of a, above the diagonal or from row or column n on, are arbitrary and do not spread.
+//   tile         shared memory, column k at tile + k*ld, aligned to 16 bytes: receives the factor,
+//                column k not yet divided by the root of pivot k
 //   inverse_row  with INVERT: 2*N elements of shared memory, aligned to 16 bytes
-// On return this lane's pivot is the result; with INVERT, a[k], k ≤ lane, is the inverse's entry
-// times the root of this lane's pivot.
+// Returns this lane's pivot. With INVERT, a[k], k ≤ lane, becomes the inverse's entry times the
+// root of this lane's pivot.
 template <int N, int LANES, bool INVERT, class T>
 __device__ inline real_t<T> factor_rows(
     T (&a)[N], int lane, int n, T *tile, int ld, T *inverse_row) {
@@ -118,21 +119,22 @@ __device__ inline real_t<T> factor_rows(
     return pivot;
 }
 
-// LAPACK's info, 0 or the first column without a pivot, of the LANES lanes with a matrix of n rows.
+// Return LAPACK's info, 0 or the first column without a pivot, of the LANES lanes with a matrix of
+// n rows.
 template <int LANES, class R> __device__ inline int first_failure(R pivot, int lane, int n) {
     unsigned votes = __ballot_sync(full_warp, lane < n && !is_pivot(pivot));
     votes >>= (threadIdx.x & 31) / LANES * LANES;
     return __ffs((int)(LANES == 32 ? votes : votes & ((1u << LANES % 32) - 1)));
 }
 
-constexpr int POTF2_SCRATCH = 3 * 32;  // elements of T that potf2 needs for a warp
+constexpr int POTF2_SCRATCH = 3 * 32;  // elements of T that potf2 uses per warp
 
-// Factor the n×n block, n ≤ N ≤ LANES, of shared memory by LANES lanes of a warp; the whole warp
-// comes here, each group of lanes with its own block and n. Element (i, j) is tile[i + j*ld]; all
-// of LANES×N elements are there, columns aligned to 16 bytes, and what is outside the lower
-// triangle of the block is lost. With INVERT, `inverse` gets the n×n inverse of the factor, zeros
-// above its diagonal (N columns of LANES elements are written). Returns LAPACK's info. `scratch` is
-// the group's own.
+// Factor the n×n block, n ≤ N ≤ LANES, in shared memory by LANES lanes of a warp. The whole warp
+// must call, each group of lanes with its own block, n and `scratch`. Element (i, j) is tile[i +
+// j*ld]; the memory must have LANES×N elements, columns aligned to 16 bytes; entries outside the
+// lower triangle of the block are overwritten. With INVERT, `inverse` receives the n×n inverse of
+// the factor, with zeros above its diagonal (N columns of LANES elements are written). Returns
+// LAPACK's info.
 template <int N, int LANES, bool INVERT, class T>
 __device__ inline int potf2(T *tile, int ld, int n, T *inverse, int inverse_ld, T *scratch) {
     int lane = threadIdx.x % LANES;

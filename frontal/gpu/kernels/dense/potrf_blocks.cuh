@@ -1,10 +1,10 @@
 // Cholesky of a matrix in shared memory by one block of threads, in blocks of 32 columns.
 //
-// One warp factors and inverts a diagonal block in registers (potf2.cuh); the rows below it are
-// multiplied by the inverse, and the columns to the right are updated, in strips of 16×32 that a
-// warp computes by itself, on the fp64 tensor cores for double and complex<double>. While the first
-// warp factors the next diagonal block, the others update the rest (lookahead).
-// The inverses of diagonal blocks in place of triangular solves: Haidar, Dong, Luszczek, Tomov,
+// One warp factors and inverts a diagonal block in registers (potf2.cuh). The rows below it are
+// multiplied by the inverse, and the columns to the right are updated, in strips of 16×32 per warp,
+// on the fp64 tensor cores for double and complex<double>. While the first warp factors the next
+// diagonal block, the other warps update the rest (lookahead).
+// Inverses of diagonal blocks instead of triangular solves: Haidar, Dong, Luszczek, Tomov,
 // Dongarra, "Batched matrix computations on hardware accelerators based on GPUs" (2015).
 #pragma once
 #include "dense/potf2.cuh"
@@ -12,10 +12,10 @@
 
 constexpr int BLOCK = 32, STRIP = 16;
 
-// Leading dimension of a block of 32 rows, such that products read it without bank conflicts.
+// Leading dimension of a block of 32 rows that products read without bank conflicts.
 template <class T> constexpr int BLOCK_LD = BLOCK + leading_pad<T, false>();
 
-// A matrix in blocks of 32; its leading dimension is a multiple of 32 and leading_pad().
+// A matrix in blocks of 32; its leading dimension is a multiple of 32 plus leading_pad().
 template <class T> struct Blocks {
     T *data;
     int ld;
@@ -44,8 +44,8 @@ template <class T> __device__ inline void multiply_strip(T *c, int ldc, const T 
     __syncwarp();
 }
 
-// Call f(i, j) for the entries i ≥ j of an n×n triangle, the threads of a warp side by side along i
-// (Lower), or along j (Upper, whose triangle is stored by rows).
+// Call f(i, j) for the entries i ≥ j of an n×n triangle; the threads of a warp have adjacent i
+// (Lower), or adjacent j (Upper, whose triangle is stored by rows).
 template <int UPLO_, class F> __device__ inline void each_entry(int n, int warp, int warps, F f) {
     int lane = threadIdx.x & 31;
     if (warp < 0) return;
@@ -61,10 +61,10 @@ template <int UPLO_, class F> __device__ inline void each_entry(int n, int warp,
     }
 }
 
-// Factor the leading n×n of `a`, n > 0, by all warps of the block, from a barrier to a barrier (the
-// caller's). `inverse(c)` is where the inverse of diagonal block c goes, BLOCK_LD columns apart; it
-// is read only until block c + 1 is factored. `scratch`: POTF2_SCRATCH elements.
-// Returns LAPACK's info in the first warp, 0 in the others.
+// Factor the leading n×n of `a`, n > 0, by all warps of the block; the caller synchronizes before
+// and after. `inverse(c)` is the address for the inverse of diagonal block c, columns BLOCK_LD
+// apart; it is read only until block c + 1 is factored. `scratch`: POTF2_SCRATCH elements. Returns
+// LAPACK's info in the first warp, 0 in the others.
 template <class T, class Inverse>
 __device__ inline int potrf_blocks(Blocks<T> a, int n, Inverse inverse, T *scratch) {
     constexpr int ldi = BLOCK_LD<T>;

@@ -1,13 +1,13 @@
 // Cholesky of matrices that fit in shared memory: A = L·Lᴴ, or A = Uᴴ·U.
 //
-// Tile map: a matrix a block, of as many threads as ORDER, the largest order that the launch is
-// compiled for (a multiple of 32). A thread owns a row of the columns that are factored, a warp
-// blocks of 16×16 of what is updated (potrf_tile.cuh). Dynamic shared memory: ORDER columns of
-// ORDER elements, and padding. Upper is the same on the transpose. The other triangle is not
-// read, and not written either unless INTO (common/matrix.cuh) says so.
-// A block that keeps its matrix in shared memory: Abdelfattah, Haidar, Tomov, Dongarra,
-// "Performance tuning and optimization techniques of fixed and variable size batched Cholesky
-// factorization on GPUs" (2016).
+// Tile map: one block per matrix, with ORDER threads; ORDER, a multiple of 32, is the largest order
+// of the launch. A thread owns a row of the columns being factored, a warp 16×16 blocks of the
+// columns being updated (potrf_tile.cuh). Dynamic shared memory: ORDER columns of ORDER elements,
+// and padding. Upper factors the transpose in the same way. The other triangle is not read, and is
+// written only if INTO is not 0 (common/matrix.cuh).
+// A block with its matrix in shared memory: Abdelfattah, Haidar, Tomov, Dongarra, "Performance
+// tuning and optimization techniques of fixed and variable size batched Cholesky factorization on
+// GPUs" (2016).
 //   order  the matrices, largest first; null for all in their own order
 #include "dense/potrf_tile.cuh"
 
@@ -20,11 +20,11 @@
 
 using T = SCALAR;
 constexpr int ld = shared_ld<T, ORDER>, warps = ORDER / 32;
-// Blocks on a multiprocessor, by registers.
+// Blocks per multiprocessor, limited by registers.
 constexpr int residents = 2048 / (ORDER * (sizeof(T) == 16 ? 8 : sizeof(T) == 8 ? 5 : 3));
 
-// Call f(entry of the triangle, its place in shared memory): along the columns of A, a warp each.
-// TURNED: A is given by its transpose.
+// Call f(entry of the triangle, its address in shared memory), a warp per column of A. TURNED: `a`
+// is the transpose of A.
 template <bool TURNED, class F> __device__ inline void each_entry(Matrix<T> a, T *tile, F f) {
     constexpr bool lower = UPLO == Lower, below = lower != TURNED;  // the triangle in memory
     int lane = threadIdx.x % 32, n = a.cols;
@@ -35,7 +35,7 @@ template <bool TURNED, class F> __device__ inline void each_entry(Matrix<T> a, T
     }
 }
 
-// Write the factor, and zeros beside it.
+// Write the factor, and zeros in the other triangle.
 __device__ inline void store_whole(Matrix<T> a, const T *tile) {
     constexpr bool lower = UPLO == Lower;
     int lane = threadIdx.x % 32, n = a.cols;
@@ -55,7 +55,7 @@ __device__ void potrf_shared(Source from, Source to, const int *order, int *info
     each_entry<INTO == 2>(
         a, tile, [](T *entry, T *place) { copy_async<sizeof(T)>(place, entry, true); });
     copy_async_commit();
-    // The rest of the last 16 rows: the identity.
+    // The rest of the last 16 rows and columns: the identity.
     for (int c = threadIdx.x / 32; c < rows; c += warps) {
         int r = n / 16 * 16 + threadIdx.x % 32;
         if (r >= n && r < rows) tile[r + c * ld] = r == c ? one<T>() : zero<T>();

@@ -1,20 +1,18 @@
-// Cholesky of large matrices, or of batches of them: A = L·Lᴴ, or A = Uᴴ·U, by tiles that are
-// tasks.
+// Cholesky of large matrices, or of batches of them: A = L·Lᴴ, or A = Uᴴ·U, with tiles as tasks.
 //
-// Task map: tile (i, j) of TILE×TILE of matrix b is the task {b, i, j, f}, f the first of the
-// matrix's block rows among those of all matrices. Blocks take tasks in the order of the list by an
-// atomic ticket, and a task waits for earlier ones only, which is why none waits for ever
+// Task map: tile (i, j) of TILE×TILE of matrix b is the task {b, i, j, f}, f the number of the
+// matrix's first block row among those of all matrices. Deadlock: blocks take tasks in the order of
+// the list by an atomic ticket, and a task waits only for earlier ones, so that none waits forever
 // (scheduler.cuh). Every entry is written once: results do not depend on the order of execution.
 //   i > j   C = A(i,j) − Σ_{k<j} L(i,k)·L(j,k)ᴴ in registers, then C·L(j,j)⁻ᴴ by 32×32 inverses
 //   i = j   the same sum, then the factor of the tile and the inverses of its diagonal blocks.
-// state[0] is the ticket and state[1 + f + i] the number of block columns done in row i of the
-// tiles (i + 1 with the diagonal); all zero at first. operands: for each block row the blocks of
-// L(j,j) below the diagonal and the inverses on it, OPERANDS blocks of 32×32.
+// state[0] is the ticket and state[1 + f + i] the number of finished block columns in block row i
+// (i + 1 with the diagonal); all zero at first. operands: for each block row the blocks of L(j,j)
+// below the diagonal and the inverses on it, OPERANDS blocks of 32×32.
 // Dynamic shared memory: slices of the tile product, then in their place a tile and the operands;
-// POTF2_SCRATCH. Matrices must be square, their other triangle is not
-// read; A is read by way of INTO (common/matrix.cuh). Progress of rows
-// of tiles: Kurzak, Buttari, Dongarra, "Solving systems of linear equations on the CELL processor
-// using Cholesky factorization" (2008).
+// POTF2_SCRATCH. Matrices must be square; their other triangle is not read. A is read from the
+// source that INTO selects (common/matrix.cuh). Progress of block rows: Kurzak, Buttari, Dongarra,
+// "Solving systems of linear equations on the CELL processor using Cholesky factorization" (2008).
 #include "dense/potrf_blocks.cuh"
 #include "common/scheduler.cuh"
 #include "common/tile.cuh"
@@ -32,9 +30,9 @@ constexpr int SLICES = (Product::shared_elements + 31) / 32 * 32,
               SOLVE = TILE * LD + OPERANDS * OPERAND;
 constexpr int REGION = SLICES > SOLVE ? SLICES : SOLVE;
 
-// What the tasks of one matrix share.
+// The task, and the data that the tasks of its matrix share.
 struct Factor {
-    Matrix<T> a, from;  // L, and A as it was given
+    Matrix<T> a, from;  // L, and the input A
     int *rows;          // counters of its block rows
     T *operands;        // of its block rows
     int *info;
@@ -57,7 +55,8 @@ struct Factor {
         return UPLO == Lower ? a.at(i * TILE, k * TILE, TILE, count * TILE)
                              : a.at(k * TILE, i * TILE, count * TILE, TILE);
     }
-    // How many block columns are done in both rows: more than `done`, `limit` at most.
+    // Wait until more than `done` block columns are finished in both rows; return their number, at
+    // most `limit`.
     __device__ int wait(int i, int j, int done, int limit) const {
         return wait_beyond(rows + i, rows + j, done, limit);
     }
@@ -68,7 +67,7 @@ __device__ inline T *operand(int r, int c) {
     return work() + TILE * LD + (r * (r + 1) / 2 + c) * OPERAND;
 }
 
-// Call f(r, c) for the entries of an m×n tile, the threads of a warp side by side as memory is.
+// Call f(r, c) for the entries of an m×n tile; the threads of a warp access adjacent memory.
 template <class F> __device__ inline void each_in_tile(int m, int n, F f) {
     int lane = threadIdx.x & 31, warp = threadIdx.x / 32, outer = UPLO == Lower ? n : m,
         inner = UPLO == Lower ? m : n;
@@ -101,7 +100,7 @@ __device__ inline void update(const Factor &f) {
     __syncthreads();
 }
 
-// The rows of the tile in work() times L(j,j)⁻ᴴ, in strips of 16 rows. Ends with a barrier.
+// Multiply the rows of the tile in work() by L(j,j)⁻ᴴ, in strips of 16 rows. Ends with a barrier.
 __device__ inline void solve(const Factor &f, int j, int m) {
     f.wait(j, j, j, j + 1);
     const T *source = f.operands + (long long)j * OPERANDS * OPERAND;
@@ -137,7 +136,7 @@ __device__ inline void store_tile(const Factor &f, int i, int j) {
         f.n(i), TILE, [&](int r, int c) { f.put(i * TILE + r, j * TILE + c, work()[r + c * LD]); });
 }
 
-// Give the blocks of the factored tile, and the inverses in operand(c, c), to all; then the tile.
+// Publish the blocks of the factored tile and the inverses in operand(c, c), then store the tile.
 __device__ __noinline__ void publish_diagonal(const Factor &f, int j, Blocks<T> tile, int failure) {
     int n = f.n(j), first = j * TILE;
     T *target = f.operands + (long long)j * OPERANDS * OPERAND;
@@ -178,7 +177,7 @@ __device__ inline void run_task(const Factor &f) {
 template <class Source>
 __device__ void potrf_tasks(
     Source from, Source to, const int4 *tasks, int count, int *state, T *operands, int *info) {
-    __shared__ Factor f;  // in shared memory it takes no registers while others are needed
+    __shared__ Factor f;  // in shared memory it takes no registers
     __shared__ int number;
     auto fetch = [&] {
         int4 task = tasks[number];

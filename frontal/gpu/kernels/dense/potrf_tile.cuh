@@ -1,11 +1,11 @@
-// Cholesky of a tile in shared memory, and the inverse of the factor of one of 64×64: what the next
-// columns of tiles wait for, so all is arranged for a short chain.
+// Cholesky of a tile in shared memory, and the inverse of the factor of a 64×64 tile. The next
+// columns of tiles wait for both, so that all is arranged for a short dependency chain.
 //
-// Columns go 16 at a time: twice 8 columns, then the update of what is right of them (tensor-core
-// products, 16×16 a warp). Every thread factors the 8×8 block on the diagonal itself, in registers,
-// from one broadcast read: there is nothing to exchange between pivots. Inside, A = M·D·Mᴴ with a
-// unit lower M, so that a pivot waits for the reciprocal of the one before and not for its root.
-// Meanwhile thread r eliminates from the 8 entries of row r, be it in the block or below it.
+// Columns are factored 16 at a time: twice 8 columns, then the update of the columns to their right
+// (tensor-core products, 16×16 per warp). Every thread factors the 8×8 diagonal block itself, in
+// registers, from one broadcast read, so that nothing is exchanged between pivots. Internally A =
+// M·D·Mᴴ with a unit lower M: a pivot waits for the reciprocal of the previous one, not for its
+// root. Meanwhile thread r eliminates in the 8 entries of row r, in the block or below it.
 #pragma once
 #include "dense/potf2.cuh"
 #include "common/warp_product.cuh"
@@ -15,7 +15,7 @@ template <class T, int ROWS> constexpr int shared_ld = ROWS + leading_pad<T, fal
 template <class T> constexpr int tile_ld = shared_ld<T, TILE_ROWS>;
 template <class T> constexpr int tile_elements = TILE_ROWS * tile_ld<T>;
 
-// The lower triangle of an N×N block whose columns begin at multiples of 16 bytes.
+// Load the lower triangle of an N×N block whose columns begin at multiples of 16 bytes.
 template <int N, class T> __device__ inline void load_lower(T (&l)[N][N], const T *block, int ld) {
     constexpr int wide = Pack16<T>::count;
 #pragma unroll
@@ -33,8 +33,8 @@ template <int N, class T> __device__ inline void load_lower(T (&l)[N][N], const 
 template <class T> struct Eight {
     T l[8][8];
 
-    // Factor M·D·Mᴴ, whose columns are then scaled by their pivots, and overwrite a row x with its
-    // row of the Cholesky factor. Returns the first column without a pivot, from 1, or 0.
+    // Factor M·D·Mᴴ, leaving the columns of M scaled by their pivots, and overwrite a row x with
+    // its row of the Cholesky factor. Returns the first column without a pivot, from 1, or 0.
     __device__ int factor(T (&x)[8]) {
         int failed = 0;
 #pragma unroll
@@ -56,7 +56,8 @@ template <class T> struct Eight {
     }
 };
 
-// Columns p…p+7 of a tile; returns what Eight::factor does.
+// Factor columns p…p+7 of a tile. Returns the first column of the tile without a pivot, from 1, or
+// 0.
 template <int LD, class T> __device__ inline int factor_eight(T *tile, int rows, int p) {
     int row = threadIdx.x;
     bool mine = row >= p && row < rows;
@@ -65,12 +66,12 @@ template <int LD, class T> __device__ inline int factor_eight(T *tile, int rows,
     T x[8];
 #pragma unroll
     for (int k = 0; k < 8; ++k) x[k] = mine ? tile[row + (p + k) * LD] : zero<T>();
-    __syncthreads();  // all have read the 8×8 block
+    __syncthreads();  // all threads have read the 8×8 block
     int failed = top.factor(x);
     if (mine) {
 #pragma unroll
         for (int k = 0; k < 8; ++k) {
-            if (is_complex<T> && row == p + k) x[k] = from_real<T>(real(x[k]));  // as LAPACK
+            if (is_complex<T> && row == p + k) x[k] = from_real<T>(real(x[k]));  // as in LAPACK
             tile[row + (p + k) * LD] = x[k];
         }
     }
@@ -78,7 +79,8 @@ template <int LD, class T> __device__ inline int factor_eight(T *tile, int rows,
     return failed ? p + failed : 0;
 }
 
-// Columns p+8…p+15 minus the product of columns p…p+7 and their rows p+8…p+15, a row a thread.
+// Subtract from columns p+8…p+15 the product of columns p…p+7 and their rows p+8…p+15, a row per
+// thread.
 template <int LD, class T> __device__ inline void update_eight(T *tile, int rows, int p) {
     int row = threadIdx.x;
     if (row >= p + 8 && row < rows) {
@@ -97,7 +99,8 @@ template <int LD, class T> __device__ inline void update_eight(T *tile, int rows
     __syncthreads();
 }
 
-// What is right of columns p…p+15 minus the product of their rows, 16×16 a warp.
+// Subtract from the columns right of p…p+15 the product of these columns and their rows, 16×16 per
+// warp.
 template <int LD, class T> __device__ inline void update_rest(T *tile, int rows, int p) {
     int after = p + 16, side = (rows - after) / 16;
 #pragma unroll 1
@@ -117,15 +120,15 @@ template <int LD, class T> __device__ inline void update_rest(T *tile, int rows,
     __syncthreads();
 }
 
-// For `factor_tile` with nothing to do when columns are known, and the like.
+// The `known` of factor_tile, and similar callbacks, that do nothing.
 struct Nobody {
     template <class Known> __device__ void operator()(const Known &) const {}
 };
 
-// Factor the rows×rows tile, rows a multiple of 16, whose element (i, j) is tile[i + j*LD]; what is
-// above its diagonal is not read. At least `rows` threads, whole warps, all take part. Returns
+// Factor the rows×rows tile, rows a multiple of 16, whose element (i, j) is tile[i + j*LD]; entries
+// above its diagonal are not read. Called by at least `rows` threads in whole warps. Returns
 // LAPACK's info to all of them. Calls known(p) in all threads when columns p…p+7 of the factor are
-// there.
+// in the tile.
 template <int LD, class T, class Known = Nobody>
 __device__ inline int factor_tile(T *tile, int rows, Known known = {}) {
     int failed = 0;
@@ -143,8 +146,9 @@ __device__ inline int factor_tile(T *tile, int rows, Known known = {}) {
     return failed;
 }
 
-// The inverse of the 16×16 block at (16w, 16w), w the warp, of a lower triangle whose element (i,
-// k) is tile[i*down + k*right]: 16 lanes solve for a column each, and write it if `mine`.
+// Compute the inverse of the 16×16 block at (16w, 16w), w the warp, of a lower triangle whose
+// element (i, k) is tile[i*down + k*right]: 16 lanes solve for a column each, and write it if
+// `mine`.
 template <class T, class Scale>
 __device__ inline void invert_sixteen(
     const T *tile, int down, int right, T *inverse, const Scale *scales, bool mine = true) {
@@ -166,17 +170,17 @@ __device__ inline void invert_sixteen(
     }
 }
 
-// Zeros above the diagonal of the inverse, inside its two 32×32 diagonal blocks: those that
-// products read.
+// Clear the entries above the diagonal of the inverse that products read: inside its two 32×32
+// diagonal blocks.
 template <class T> __device__ inline void clear_above(T *inverse) {
     constexpr int ld = tile_ld<T>;
     for (int e = threadIdx.x; e < 2 * 16 * 16; e += blockDim.x)
         inverse[e / 256 * 32 * (1 + ld) + e % 16 + (e % 256 / 16 + 16) * ld] = zero<T>();
 }
 
-// 16×16 parts, by warps, of what L⁻¹ has below diagonal blocks of order H, V21 = −V22·(L21·V11).
-// First the product in parentheses, in its place; with TRANSPOSED l21 is that of the transpose of
-// L. `part` is zero at first, for all warps: a condition around that costs registers.
+// 16×16 parts, one per warp, of V21 = −V22·(L21·V11), the part of L⁻¹ below its diagonal blocks of
+// order H. First the product in parentheses, stored in v21; with TRANSPOSED l21 is from the
+// transpose of L. `part` must be zero in all warps: a condition around clear() costs registers.
 template <int H, bool TRANSPOSED, class T>
 __device__ inline void join_first(
     WarpProduct<T, 16, 16> &part, const T *l21, const T *v11, T *v21) {
@@ -184,7 +188,8 @@ __device__ inline void join_first(
     part.template add<H, TRANSPOSED, true, false, false>(l21, ld, v11, ld);
     part.each([&](int i, int j, T &v) { v21[i + j * ld] = v; });
 }
-// Then, where all of it is there, the other product; and where all have read it, that in its place.
+// Second, when the first product is complete, the other product; and third, when all warps have
+// read v21, its store there.
 template <int H, class T>
 __device__ inline void join_second(WarpProduct<T, 16, 16> &part, const T *v22, const T *v21) {
     part.template add<H, false, true, false, false>(v22, tile_ld<T>, v21, tile_ld<T>);
@@ -193,7 +198,7 @@ template <class T> __device__ inline void join_put(WarpProduct<T, 16, 16> &part,
     part.each([&](int i, int j, T &v) { v21[i + j * tile_ld<T>] = -v; });
 }
 
-// All parts below the diagonal blocks of order H.
+// Compute all parts below the diagonal blocks of order H.
 template <int H, bool TRANSPOSED, class T>
 __device__ inline void join_inverses(const T *tile, T *inverse) {
     constexpr int ld = tile_ld<T>, parts = H / 16, warps = parts * parts;
@@ -215,11 +220,10 @@ __device__ inline void join_inverses(const T *tile, T *inverse) {
     __syncthreads();
 }
 
-// The inverse of the lower triangle of a 64×64 tile (with TRANSPOSED, of the transpose of its upper
-// triangle), whose diagonal has these reciprocals, to
-// `inverse`, of the same shape, with zeros above its diagonal only inside its two 32×32 diagonal
-// blocks; of its leading n×n alone, where what lies right of it is not wanted. 128 threads; ends
-// with a barrier.
+// Invert the lower triangle of a 64×64 tile (with TRANSPOSED, the transpose of its upper triangle),
+// with `scales` the reciprocals of its diagonal, into `inverse`, of the same layout. Zeros are
+// written above the diagonal only inside the two 32×32 diagonal blocks. With n < 64 only the
+// leading n×n of the inverse is complete. By 128 threads; ends with a barrier.
 template <bool TRANSPOSED = false, class T, class Scale>
 __device__ inline void invert_lower(
     const T *tile, T *inverse, const Scale *scales, int n = TILE_ROWS) {
@@ -232,9 +236,9 @@ __device__ inline void invert_lower(
     if (n > 32) join_inverses<32, TRANSPOSED>(tile, inverse);
 }
 
-// Factor the 64×64 tile whose element (i, j) is tile[i + j*tile_ld] (rows and columns that it has
-// not are those of the identity), and invert the factor. Returns LAPACK's info to all 128 threads.
-// `scales`: 64 reals of shared memory. Only the leading n×n is wanted. `known`: see factor_tile.
+// Factor the 64×64 tile whose element (i, j) is tile[i + j*tile_ld] (missing rows and columns are
+// those of the identity), and invert the factor; only the leading n×n is required. Returns LAPACK's
+// info to all 128 threads. `scales`: 64 reals of shared memory. `known`: see factor_tile.
 template <class T, class Known = Nobody>
 __device__ inline int potrf_tile(
     T *tile, T *inverse, real_t<T> *scales, int n = TILE_ROWS, Known known = {}) {

@@ -1,20 +1,20 @@
 // Cholesky of large matrices, one or a batch of any sizes, as tasks in one launch.
 //
-// A task is a 64×64 tile (i, j) of the lower triangle (of its mirror image where UPLO is upper):
+// A task is a 64×64 tile (i, j) of the lower triangle (of its mirror image if UPLO is upper):
 //   C = A(i,j) - Σ_{k<j} L(i,k)·L(j,k)ᴴ;   i = j: L(j,j) and its inverse V;   i > j: L(i,j) = C·Vᴴ.
-// Tasks lie in a list, each after all that it needs, and blocks take them in that order by an
-// atomic ticket: none waits for ever (scheduler.cuh). done[row] counts the finished tiles of a row
-// of tiles; it is all by which blocks wait for each other. A tile is read and written once, and
-// always summed in the same order. The tasks are those of Buttari, Langou, Kurzak, Dongarra (2009),
-// see there.
+// Deadlock: in the list each task comes after all tasks that it needs, and blocks take tasks in
+// this order by an atomic ticket, so that none waits forever (scheduler.cuh). done[row] counts the
+// finished tiles of a row of tiles; blocks wait for nothing else. A tile is read and written once,
+// and always summed in the same order. The tasks are those of Buttari, Langou, Kurzak, Dongarra
+// (2009), cited there.
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
-// shared memory: the slices of the product, then in their place the tile and an inverse; where
-// fewer than three blocks share a multiprocessor, A(i,j) too, on its way while the block waits for
-// others (launch/cholesky.py counts it). Where a device has too little, the inverse (OUTSIDE 1), or
-// all of that (2), is each block's part of a workspace in global memory. `state`, zeros at first,
-// is the ticket and then done[]; `inverses` holds 64×64 elements a row of tiles. Matrices of no
-// rows have no tasks and no info. A is read by way of INTO (common/matrix.cuh).
+// shared memory: the slices of the product, then in their place the tile and an inverse; if fewer
+// than three blocks share a multiprocessor, also A(i,j), which is copied while the block waits for
+// others (counted in launch/cholesky.py). If a device has too little, the inverse (OUTSIDE 1), or
+// all of these (2), is each block's part of a workspace in global memory. `state`, zeros at first,
+// is the ticket and then done[]; `inverses` holds 64×64 elements per row of tiles. Matrices without
+// rows have no tasks and no info. A is read from the source that INTO selects (common/matrix.cuh).
 #include "dense/potrf_tile.cuh"
 #include "common/scheduler.cuh"
 #include "common/tile.cuh"
@@ -36,13 +36,13 @@ constexpr int residents = RESIDENTS;
 constexpr bool staged = STAGED;
 using Product = Tile<T, SIZE, SIZE, same_type<T, complex<double>> ? 8 : 16, 2, 2, 3>;
 
-// The product's slices, or a tile, an inverse and its 64 scales.
+// The product's slices; or a tile, an inverse and its 64 scales.
 constexpr int two_tiles = 2 * tile_elements<T> + SIZE;
 constexpr int potrf_elements =
     Product::shared_elements > two_tiles ? Product::shared_elements : two_tiles;
 constexpr int outside_elements = OUTSIDE > 1 ? potrf_elements : tile_elements<T> + SIZE;
 
-// Where the tasks of a launch lie, and what they share: all zero at first, but for the inverses.
+// The task list of a launch and the state that tasks share, zero at first except `inverses`.
 struct Tasks {
     const int4 *list;  // {matrix, i, j, first row of tiles of the matrix in done}
     int count;
@@ -55,7 +55,7 @@ __device__ inline T *place(Matrix<T> a, int i, int j, int r, int c) {
     return upper ? &a(j * SIZE + c, i * SIZE + r) : &a(i * SIZE + r, j * SIZE + c);
 }
 
-// The same entry of A as it was given.
+// Entry (r, c) of tile (i, j) of the input A.
 __device__ inline T *given(Matrix<T> a, int i, int j, int r, int c) {
     return upper ? source_entry(a, j * SIZE + c, i * SIZE + r)
                  : source_entry(a, i * SIZE + r, j * SIZE + c);
@@ -80,7 +80,7 @@ __device__ inline void stage(Matrix<T> a, int i, int j, T *target) {
     int rows = a.rows - i * SIZE, cols = a.rows - j * SIZE;
 #pragma unroll 4
     for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {
-        constexpr bool along = upper == (INTO == 2);  // rows are side by side in memory
+        constexpr bool along = upper == (INTO == 2);  // rows are adjacent in memory
         int r = along ? e % SIZE : e / SIZE, c = along ? e / SIZE : e % SIZE;
         copy_async<sizeof(T)>(
             target + r + c * ld, given(a, i, j, min_(r, rows - 1), min_(c, cols - 1)), true);
@@ -88,8 +88,8 @@ __device__ inline void stage(Matrix<T> a, int i, int j, T *target) {
     copy_async_commit();
 }
 
-// block = A(i, j) - tile. What a tile of the last row and column has too much are those of the
-// identity, or zeros. All loads come first, from inside the matrix in any case: they overlap.
+// block = A(i, j) - tile. Rows and columns of a tile beyond the matrix become those of the
+// identity, or zeros. All loads come first, always from inside the matrix, so that they overlap.
 __device__ inline void subtract(
     Product &tile, Matrix<T> a, int i, int j, const T *waiting, T *block) {
     int rows = a.rows - i * SIZE, cols = a.rows - j * SIZE;
@@ -109,8 +109,9 @@ __device__ inline void subtract(
     __syncthreads();
 }
 
-// The others wait for the inverse alone, so it goes out first. This function and the next are kept
-// apart from the code around them, which the compiler would else give too many registers.
+// Finish a diagonal tile. Other tasks wait only for the inverse, so it is published first. This
+// function and the next are not inlined, because the compiler would assign too many registers to
+// the caller.
 __device__ __noinline__ void finish_diagonal(
     Matrix<T> a, int j, T *block, T *inverse, T *kept, int *done, int *info) {
     int n = min_(SIZE, a.rows - j * SIZE);
@@ -152,7 +153,7 @@ __device__ __noinline__ void finish_below(
     });
 }
 
-// Zeros in the tile that mirrors (i, j).
+// Write zeros to the tile that mirrors (i, j).
 __device__ inline void clear_mirror(Matrix<T> a, int i, int j) {
     Matrix<T> part =
         upper ? a.at(i * SIZE, j * SIZE, SIZE, SIZE) : a.at(j * SIZE, i * SIZE, SIZE, SIZE);

@@ -1,13 +1,13 @@
 // Cholesky of matrices up to 32×32 in registers: A = L·Lᴴ, or A = Uᴴ·U.
 //
-// Tile map: 8, 16 or 32 lanes a matrix (4, 2 or 1 matrices a warp), four warps a block. Lane i owns
-// row i of the lower triangle in N registers, N = 8, 16, 24 or 32; Upper is the same on the
-// transpose. Dynamic shared memory: 32·(WIDTH + 3) elements a warp, for its matrices side by side;
-// warps never wait for each other. Matrices must be square; the other triangle is not read, and
-// not written either unless INTO (common/matrix.cuh) says so.
-// potf2.cuh names the method.
-//   WIDTH  largest N that a launch needs
-//   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
+// Tile map: 8, 16 or 32 lanes per matrix (4, 2 or 1 matrices per warp), four warps per block. Lane
+// i owns row i of the lower triangle in N registers, N = 8, 16, 24 or 32; Upper factors the
+// transpose in the same way. Dynamic shared memory: 32·(WIDTH + 3) elements per warp, for its
+// adjacent matrices. Warps never wait for each other. Matrices must be square; the other triangle
+// is not read, and is written only if INTO is not 0 (common/matrix.cuh).
+// The method is in potf2.cuh.
+//   WIDTH  largest N of a launch
+//   work   N, first and count of each block's matrices in `order`; null if all have N = WIDTH
 //   order  matrices by size; null for their own order
 #include "dense/potf2.cuh"
 
@@ -20,7 +20,7 @@
 
 using T = SCALAR;
 constexpr int TINY_WARPS = 4, TINY_THREADS = 32 * TINY_WARPS;
-// Blocks on a multiprocessor, so many that a row still fits in a thread's registers.
+// Blocks per multiprocessor: the most with which a row fits in a thread's registers.
 constexpr int TINY_RESIDENTS = WIDTH <= 8    ? 6
                                : WIDTH <= 16 ? (sizeof(T) == 16 ? 4 : 6)
                                : sizeof(T) == 16 || (WIDTH > 24 && same_type<T, double>)
@@ -36,7 +36,7 @@ __device__ void factor(Source from, Source to, const int *order, int first, int 
         b = order ? order[first + group] : first + group;
         m = from(b);
     }
-    constexpr bool along = (UPLO == Lower) != (INTO == 2);  // lanes are side by side in memory
+    constexpr bool along = (UPLO == Lower) != (INTO == 2);  // lanes are adjacent in memory
     int n = m.cols, down = along ? 1 : m.ld, across = along ? m.ld : 1;
     int owned = lane < n ? lane + 1 : 0;  // entries of this lane's row
     T *row = m.data + (long long)lane * down;
@@ -63,7 +63,7 @@ __device__ void factor(Source from, Source to, const int *order, int first, int 
     if (b >= 0 && lane == 0) info[b] = failure;
 }
 
-// As with_order of tiny.cuh, whose lambda would make registers spill here.
+// As with_order of tiny.cuh, whose lambda would spill registers here.
 template <class Source>
 __device__ void potrf_tiny(
     Source from, Source to, const int *order, const int *work, int total, int *info) {

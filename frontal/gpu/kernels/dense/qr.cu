@@ -1,9 +1,9 @@
-// Householder QR and what goes with it: scales, factors T of blocks, the identity, triangles.
+// Householder QR and its auxiliaries: scaling, factors T of blocks, the identity, triangles.
 //
-// Tile map: a matrix a block, of `qr_threads` threads; of larft a panel of NB columns a block. A
-// warp owns a column at a time, or four that it reduces, a lane every 32nd row. Shared memory: what
-// geqrf is told to stage; of larft NB×NB elements twice, static. Matrices may have any size, none
-// included, and blocks do not wait for each other.
+// Tile map: one block of `qr_threads` threads per matrix; for larft, one per panel of NB columns. A
+// warp owns a column at a time, or reduces four, a lane every 32nd row. Shared memory: for geqrf
+// the staged part, dynamic; for larft twice NB×NB elements, static. Matrices may have any size,
+// none included, and blocks do not wait for each other.
 // Blocks of reflectors I − V·T·Vᴴ: Schreiber, Van Loan, "A storage-efficient WY representation for
 // products of Householder transformations" (1989).
 #include "dense/householder.cuh"
@@ -16,9 +16,9 @@ using T = SCALAR;
 using R = real_t<T>;
 constexpr int qr_threads = 256;
 
-// Multiply each matrix by a power of two, its exponent to `exponents`, so that squares of what
-// counts are representable. info: 0, or the first column, from 1, with an entry that is not finite;
-// all entries of that matrix become NaN.
+// Multiply each matrix by a power of two, with exponent in `exponents`, so that squares of all
+// significant entries are representable. info: 0, or the first column, from 1, with an entry that
+// is not finite; all entries of that matrix become NaN.
 template <class Source> __device__ void rescale(Source source, int *exponents, int *info) {
     __shared__ R scratch[32];
     __shared__ int bad;
@@ -40,8 +40,8 @@ template <class Source> __device__ void rescale(Source source, int *exponents, i
     if (threadIdx.x == 0) info[blockIdx.x] = finite ? 0 : bad + 1;
 }
 
-// QR of a part of each matrix: R on and above the diagonal, what is below it is lost; reflectors to
-// the same part of v, tau to as many entries. Where `staged`, dynamic shared memory has room for
+// QR of a part of each matrix: R on and above the diagonal, entries below it are overwritten;
+// reflectors go to the same part of v, scalars to tau. If `staged`, dynamic shared memory must hold
 // the entries of the part.
 template <class Source>
 __device__ void geqrf(Source a, Window part, Source v, Source tau, int staged) {
@@ -62,9 +62,9 @@ __device__ void geqrf(Source a, Window part, Source v, Source tau, int staged) {
         });
 }
 
-// Factors T, upper triangular, of panels first, first + 1, … of NB reflectors: to the diagonal
-// blocks of t. Block (b, p) has panel first + p of matrix b; a warp takes dot products of a column
-// with four others, then a lane a row of T.
+// Compute the upper triangular factors T of panels first, first + 1, … of NB reflectors, into the
+// diagonal blocks of t. Block (b, p) has panel first + p of matrix b; a warp computes dot products
+// of a column with four others, then a lane a row of T.
 template <class Source> __device__ void larft(Source v, Source tau, Source t, int first) {
     __shared__ T gram[NB * NB], factor[NB * NB];
     int j0 = (first + blockIdx.y) * NB, b = blockIdx.x, lane = threadIdx.x % 32;
@@ -80,7 +80,7 @@ template <class Source> __device__ void larft(Source v, Source tau, Source t, in
         for (int r = j + lane; r < a.rows; r += 32) {
             T y = a(r, j);
 #pragma unroll
-            for (int u = 0; u < each; ++u)  // beyond the last: that once more, not stored
+            for (int u = 0; u < each; ++u)  // beyond the last: read it again, do not store
                 dot[u] = fma_(conj(a(r, min_(i + u, j))), y, dot[u]);
         }
 #pragma unroll
@@ -101,21 +101,21 @@ template <class Source> __device__ void larft(Source v, Source tau, Source t, in
     each_entry(out, [&](int i, int j) { out(i, j) = factor[i + j * NB]; });
 }
 
-// The identity, or as much of it as there is.
+// Write the identity, cut off to the size of the matrix.
 template <class Source> __device__ void identity(Source source) {
     Matrix<T> a = source(blockIdx.x);
     each_entry(a, [&](int i, int j) { a(i, j) = i == j ? one<T>() : zero<T>(); });
 }
 
-// to = upper triangle of as much of a, divided by 2^exponent; zeros below.
+// to = the upper triangle of the leading part of a, divided by 2^exponent; zeros below.
 template <class Source> __device__ void upper(Source source, Source target, const int *exponents) {
     Matrix<T> a = source(blockIdx.x), to = target(blockIdx.x);
     R scale = exponents ? power_of_two<R>(-exponents[blockIdx.x]) : R(1);
     each_entry(to, [&](int i, int j) { to(i, j) = i <= j ? scale * a(i, j) : zero<T>(); });
 }
 
-// Columns of v, conjugated, divided by the singular values that exceed relative[b] times the
-// largest; zeros for the others. The number of those divided by to `rank`.
+// Conjugate the columns of v and divide them by the singular values that exceed relative[b] times
+// the largest; clear all other columns. `rank` becomes the number of divided columns.
 template <template <class> class Source>
 __device__ void divide(Source<T> source, Source<R> values, const R *relative, int *rank) {
     Matrix<T> v = source(blockIdx.x);

@@ -18,7 +18,7 @@ template <class T> __device__ inline real_t<T> largest_part(T a) {
     return max_(abs1(real(a)), abs1(imag(a)));
 }
 
-// Of an interval of the type: distance from 1 to the next number, least and largest normal number.
+// Limits of a type: distance from 1 to the next number, least and largest normal number.
 template <class R> struct limits;
 template <> struct limits<float> {
     static constexpr float epsilon = 1.1920929e-7f, least = 1.17549435e-38f,
@@ -31,21 +31,22 @@ template <> struct limits<double> {
     static constexpr int scaled = 400, most = 1000;
 };
 
-// Call f(i, j) for each entry of a matrix: a warp a column.
+// Call f(i, j) for each entry of a matrix, a warp per column.
 template <class T, class F> __device__ inline void each_entry(Matrix<T> a, F f) {
     int lane = thread_rank() % 32, warps = thread_count() / 32;
     for (int j = thread_rank() / 32; j < a.cols; j += warps)
         for (int i = lane; i < a.rows; i += 32) f(i, j);
 }
 
-// Sum over groups of LANES lanes of a warp; all lanes get it, in an order that is always the same.
+// Return the sum over groups of LANES lanes of a warp to all lanes, in a fixed order.
 template <int LANES, class V> __device__ inline V lane_sum(V v) {
 #pragma unroll
     for (int step = LANES / 2; step > 0; step /= 2) v = v + shuffle_xor(v, step, LANES);
     return v;
 }
 
-// Sum over the block; all threads get it. `scratch` is shared memory for 32 of V; two barriers.
+// Return the sum over the block to all threads. `scratch`: 32 elements of shared memory. Two
+// barriers.
 template <class V> __device__ inline V block_sum(V v, V *scratch) {
     v = lane_sum<32>(v);
     int t = thread_rank();
@@ -57,7 +58,7 @@ template <class V> __device__ inline V block_sum(V v, V *scratch) {
     return total;
 }
 
-// Maximum over the block likewise; NaN counts for nothing.
+// Return the maximum over the block to all threads, ignoring NaN; `scratch` and barriers as above.
 template <class R> __device__ inline R block_max(R v, R *scratch) {
     for (int step = 16; step > 0; step /= 2) v = max_(v, shuffle_xor(v, step));
     int t = thread_rank();
@@ -69,7 +70,8 @@ template <class R> __device__ inline R block_max(R v, R *scratch) {
     return most;
 }
 
-// 2^e for a normal result, and the least e with |a| < 2^e (for subnormal numbers any below).
+// 2^e for a normal result, and the least e with |a| < 2^e (for subnormal numbers any smaller
+// value).
 template <class R> __device__ R power_of_two(int e);
 template <> __device__ inline float power_of_two<float>(int e) {
     return __int_as_float((e + 127) << 23);
@@ -80,8 +82,8 @@ template <> __device__ inline double power_of_two<double>(int e) {
 __device__ inline int exponent_of(float a) { return ((__float_as_int(a) >> 23) & 0xff) - 126; }
 __device__ inline int exponent_of(double a) { return ((__double2hiint(a) >> 20) & 0x7ff) - 1022; }
 
-// The exponent of the scale for a matrix whose largest part of an entry is `most`: sums of squares
-// of scaled entries are representable, and so small ones are zero that they do not matter.
+// Return the exponent of the scale of a matrix whose entries have parts up to `most`: sums of
+// squares of scaled entries are representable, and entries that underflow are negligible.
 template <class R> __device__ inline int scale_exponent(R most) {
     return most > 0 ? min_(limits<R>::scaled - exponent_of(most), limits<R>::most) : 0;
 }

@@ -1,10 +1,10 @@
-// Matrices up to 32×32, a row a lane: which of them a block has, and how many lanes each takes.
+// Matrices up to 32×32, a row per lane: the matrices of a block, and the lanes of each.
 //
-// Tile map: blocks of four warps; 8, 16 or 32 lanes a matrix, so 4, 2 or 1 matrices a warp; the
+// Tile map: blocks of four warps; 8, 16 or 32 lanes per matrix, so 4, 2 or 1 matrices per warp. The
 // host sorts matrices by size, so that those of a block have one N. Warps never wait for each
 // other.
-//   WIDTH  largest N that a launch needs
-//   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
+//   WIDTH  largest N of a launch
+//   work   N, first and count of each block's matrices in `order`; null if all have N = WIDTH
 //   order  matrices by size; null for their own order
 #pragma once
 #include "dense/potf2.cuh"
@@ -30,7 +30,7 @@ template <class F> __device__ inline void with_order(const int *work, int total,
     else if (WIDTH > 24) f(Index<(WIDTH > 24 ? 32 : 8)>(), first, count);
 }
 
-// The matrix b of these LANES lanes; where they have none it is empty, and b is -1.
+// Return matrix b of these LANES lanes; without one it is empty, and b is -1.
 template <int LANES, class T, class Source>
 __device__ inline Matrix<T> tiny_matrix(
     Source source, const int *order, int first, int count, int &b) {

@@ -1,14 +1,13 @@
 // TRSM entry points: op(A)·X = alpha·B (SIDE 0) or X·op(A) = alpha·B (SIDE 1), X over B, for one
 // matrix or a batch.
 //
-// Tile map: a strip of WIDTH columns (SIDE 1: rows) of B a work item, one block each, which walks
-// over A's diagonal blocks of 32. A thread owns entries of the strip's 32×WIDTH accumulators;
-// dynamic shared memory holds the inverses of one diagonal block a warp and the slices of both
-// operands (Solver::shared_elements). Only the triangle of A that UPLO names is read, without its
-// diagonal where that is a unit one. A must not overlap B; a zero on the diagonal gives infinity or
-// NaN.
+// Tile map: a work item is a strip of WIDTH columns (SIDE 1: rows) of B, one block each, which
+// loops over A's diagonal blocks of 32. A thread owns entries of the strip's 32×WIDTH accumulators;
+// dynamic shared memory holds the inverses of diagonal blocks (one, or one per warp) and the slices
+// of both operands (Solver::shared_elements). Only the triangle UPLO of A is read, without a unit
+// diagonal. A must not overlap B; a zero on the diagonal gives infinity or NaN.
 // The operation is that of the BLAS: Dongarra, Du Croz, Hammarling, Duff, "A set of level 3 basic
-// linear algebra subprograms" (1990); trsm.cuh names the method.
+// linear algebra subprograms" (1990); the method is in trsm.cuh.
 #include "dense/trsm.cuh"
 #include "dense/gemm.cuh"
 
@@ -31,7 +30,7 @@
 using T = SCALAR;
 using Solver = Trsm<T, (Side)SIDE, (Uplo)UPLO, (Trans)TRANS, WIDTH, GIVEN_INVERSES != 0>;
 
-// The inverses that belong to matrix b.
+// Return the inverses of the diagonal blocks of matrix b.
 __device__ inline const T *inverses_of(const Inverses<T> &made, int b) {
     long long number = (made.starts ? made.starts[b] : (long long)b * made.each) + made.skip;
     return made.values + number * tri_order * tri_order;

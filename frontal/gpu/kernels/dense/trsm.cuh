@@ -1,10 +1,10 @@
 // op(A)·X = alpha·B or X·op(A) = alpha·B, X over B, for a strip of W columns (rows) of B.
 //
 // Block substitution: with E = op(A) in blocks of 32, X(i) = inv(E(i,i))·(alpha·B(i) − Σ
-// E(i,k)·X(k)) over the blocks k that are done; both products are tiles. The inverses are GIVEN
-// (trtri.cu), or made here, those of the next few diagonal blocks by one warp each. For the other
-// side all is transposed.
-// Inverses of the diagonal blocks in place of their solves: Du Croz, Higham, "Stability of methods
+// E(i,k)·X(k)) over the finished blocks k; both products are tiles. The inverses are GIVEN
+// (trtri.cu) or computed here, those of the next diagonal blocks by one warp each. The other side
+// is solved transposed.
+// Inverses of the diagonal blocks instead of their solves: Du Croz, Higham, "Stability of methods
 // for matrix inversion" (1992); in batches: Haidar, Dong, Luszczek, Tomov, Dongarra, "Batched
 // matrix computations on hardware accelerators based on GPUs" (2015).
 #pragma once
@@ -19,12 +19,12 @@ template <class T, Side S, Uplo U, Trans TA, int W, bool GIVEN> struct Trsm {
         Tile<T, left ? NB : W, left ? W : NB, depth, left ? 2 : across, left ? across : 2, 3>;
     static constexpr int warps = 2 * across, threads = Product::threads,
                          inverses = GIVEN ? 1 : warps;
-    // Blocks on a multiprocessor.
+    // Blocks per multiprocessor.
     static constexpr int residents = (GIVEN && sizeof(real_t<T>) == 4 ? 384 : 256) / threads;
     static constexpr int M = Product::rows / (left ? 2 : across),
                          N = Product::cols / (left ? across : 2);
 
-    // How the right-hand side of a block lies in shared memory as an operand of the second product.
+    // Shared-memory layout of the right-hand side of a block as an operand of the second product.
     static constexpr bool side_along_k = left && tensor;
     static constexpr int side_ld = (side_along_k ? NB : W) + leading_pad<T, side_along_k>();
     static constexpr int side_elements = (side_along_k ? W : NB) * side_ld;
@@ -34,7 +34,7 @@ template <class T, Side S, Uplo U, Trans TA, int W, bool GIVEN> struct Trsm {
     static constexpr int shared_elements = inverses * inverse_elements + product_elements;
 
     // Solve for the strip that begins at column (row) `first` of b, by `threads` threads. `given`:
-    // the inverses of a's diagonal blocks, one after the other.
+    // the consecutive inverses of a's diagonal blocks.
     __device__ static void solve(
         Matrix<T> a, const T *given, Diag diag, T alpha, Matrix<T> b, int first, T *shared) {
         T *inverse = shared, *work = shared + inverses * inverse_elements;
@@ -60,12 +60,12 @@ template <class T, Side S, Uplo U, Trans TA, int W, bool GIVEN> struct Trsm {
             copy_async_wait<0>();
             __syncthreads();
             multiply_inverse(inverse + step % inverses * inverse_elements, work, block);
-            __syncthreads();  // X is there for the next block, and the shared memory is free
+            __syncthreads();  // X is visible to the next block, and shared memory is free
         }
     }
 
   private:
-    // Inverses of the diagonal blocks of the next steps, one by each warp.
+    // Compute the inverses of the diagonal blocks of the next steps, one per warp.
     __device__ static void invert(Matrix<T> a, Diag diag, int blocks, int step, T *inverse) {
         int warp = threadIdx.x / 32, mine = step + warp;
         if (mine < blocks) {
@@ -76,7 +76,8 @@ template <class T, Side S, Uplo U, Trans TA, int W, bool GIVEN> struct Trsm {
         __syncthreads();
     }
 
-    // tile += the product of block row (column) i of op(A) with X over [from, to), which is done.
+    // tile += the product of block row (column) i of op(A) with X over the finished range [from,
+    // to).
     template <class Begin>
     __device__ static void multiply_done(
         Product &tile, Matrix<T> a, Matrix<T> b, int i, int from, int to, T *work, Begin begin) {
@@ -95,7 +96,7 @@ template <class T, Side S, Uplo U, Trans TA, int W, bool GIVEN> struct Trsm {
             j0 = warp / (left ? 2 : across) * N;
         WarpProduct<T, M, N> x;
         x.clear();
-#pragma unroll 1  // else all operands are loaded at once, into more registers than there are
+#pragma unroll 1  // otherwise all operands are loaded at once, into too many registers
         for (int k = 0; k < NB; k += 8) {
             if constexpr (left)
                 x.template add<8, !lower, side_along_k, conjugate, false>(

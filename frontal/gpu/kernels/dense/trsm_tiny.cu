@@ -1,22 +1,21 @@
-// op(A)·X = alpha·B or X·op(A) = alpha·B with triangles up to 32×32, a right-hand side a lane.
+// op(A)·X = alpha·B or X·op(A) = alpha·B with triangles up to 32×32, a right-hand side per lane.
 //
-// Tile map: RIGHTS = 8, 16 or 32 lanes take as many right-hand sides of one matrix: columns of B,
-// or rows where A is on the right; up to four warps a block, warps never wait for each other. A
+// Tile map: RIGHTS = 8, 16 or 32 lanes solve for as many right-hand sides of one matrix: columns of
+// B, or rows if A is on the right. Up to four warps per block; warps never wait for each other. A
 // lane owns one right-hand side in WIDTH registers. Dynamic shared memory: GROUP elements for each
-// RIGHTS lanes, of which the triangle, column by column, is read by all lanes at once, 16 bytes at
-// a time; right-hand sides pass through the rest, so that lanes are side by side in global memory
-// too. All cases are one there: A is transposed if op or SIDE (but not both) asks for it, and comes
-// with its rows and columns in reverse if it is upper then: every solve is a forward one with a
-// lower triangle.
-// B is read from `from` (its transposes where `turned`) and X written to `to`, which may be the
-// same. Only the triangle of A that UPLO names is read, without its diagonal where that is a unit
-// one. A must not overlap B; a zero on the diagonal gives infinity or NaN. Matrices may have any
-// size up to WIDTH, none included.
+// RIGHTS lanes. They hold the triangle, which all lanes read column by column, 16 bytes at a time,
+// and the right-hand sides in transit, so that lanes access adjacent global memory. The copy to
+// shared memory reduces all cases to one: A is transposed if either op or SIDE requires it, but not
+// if both do, and its rows and columns are reversed if it is upper then. Every solve is a forward
+// one with a lower triangle.
+// B is read from `from` (its transposes if `turned`) and X written to `to`, which may be the same.
+// Only the triangle UPLO of A is read, without a unit diagonal. A must not overlap B; a zero on the
+// diagonal gives infinity or NaN. Matrices may have any size up to WIDTH, none included.
 // The operation is that of the BLAS: Dongarra, Du Croz, Hammarling, Duff, "A set of level 3 basic
-// linear algebra subprograms" (1990); for small triangles by registers: Charara, Keyes, Ltaief,
+// linear algebra subprograms" (1990); small triangles in registers: Charara, Keyes, Ltaief,
 // "Batched triangular dense linear algebra kernels for very small matrix sizes on GPUs" (2019).
-//   WIDTH  8, 16, 24 or 32, not less than the largest order
-//   RIGHTS  of a matrix, 8, 16 or 32
+//   WIDTH   8, 16, 24 or 32, not less than the largest order
+//   RIGHTS  right-hand sides of a matrix per group of lanes: 8, 16 or 32
 #include "dense/tiny.cuh"
 
 #ifndef RIGHTS
@@ -26,15 +25,15 @@
 using T = SCALAR;
 constexpr int A_LD = WIDTH + Pack16<T>::count, B_LD = WIDTH + 1;
 constexpr int TILES = (WIDTH * A_LD + RIGHTS * B_LD) * (int)sizeof(T);
-// Those of two matrices begin in different banks.
+// The padding makes matrices begin in different banks.
 constexpr int GROUP = ((TILES + 63) / 64 * 64 + 16) / (int)sizeof(T);
-constexpr int TINY_WORDS = WIDTH * (int)sizeof(T) / 4;  // registers that a right-hand side takes
+constexpr int TINY_WORDS = WIDTH * (int)sizeof(T) / 4;  // registers of a right-hand side
 constexpr int TINY_RESIDENTS = TINY_WORDS <= 16   ? 8
                                : TINY_WORDS <= 32 ? 6
                                : TINY_WORDS <= 64 ? 4
                                                   : 2;
 
-// What is solved with, as a lower triangle M in shared memory.
+// The triangle to solve with, as a lower triangle M in shared memory.
 struct Triangle {
     bool conjugate, unit, transposed, reverse;
 
@@ -53,7 +52,7 @@ struct Triangle {
                     copy_async<sizeof(T)>(m + r * down + c * across, &a(r, c), true);
     }
 
-    // Put reciprocals on the diagonal of M, and conjugate what is below.
+    // Replace the diagonal of M by its reciprocals, and conjugate the entries below.
     __device__ void finish(T *m, int n, int lane) const {
         for (int k = lane; k < n; k += RIGHTS) {
             T *d = m + k * (A_LD + 1);
@@ -64,7 +63,7 @@ struct Triangle {
     }
 };
 
-// Right-hand sides of one matrix, at most RIGHTS, which are rows or columns of `m`.
+// At most RIGHTS right-hand sides of one matrix, the rows or columns of `m`.
 struct Strip {
     Matrix<T> m;
     bool by_rows;

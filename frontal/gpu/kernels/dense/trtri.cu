@@ -1,9 +1,9 @@
-// TRTRI entry points: the inverses of the diagonal blocks of 32 of triangular matrices, for TRSM.
+// TRTRI entry points: the inverses of the 32×32 diagonal blocks of triangular matrices, for TRSM.
 //
-// Tile map: one diagonal block a warp, up to four a block of threads. A lane owns a column of the
-// inverse, in registers; dynamic shared memory holds the triangles (32·tri_ld elements each).
+// Tile map: one diagonal block per warp, up to four per block of threads. A lane owns a column of
+// the inverse, in registers; dynamic shared memory holds the triangles (32·tri_ld elements each).
 // Inverse number w of the launch goes to `inverses` + 1024·w: inv(A) for a lower triangle, inv(A)ᵀ
-// for an upper one. Only that triangle is read, without its diagonal where that is a unit one.
+// for an upper one. Only that triangle is read, without a unit diagonal.
 #include "dense/gemm.cuh"
 #include "dense/trtri.cuh"
 
@@ -13,7 +13,7 @@ template <class Source>
 __device__ void trtri_entry(int uplo, int diag, Source a, Window part, T *inverses,
     const int4 *work, int period, int count) {
     int warp = threadIdx.x / 32, item = blockIdx.x * (blockDim.x / 32) + warp;
-    if (item >= count) return;  // whole warps: they synchronize within themselves only
+    if (item >= count) return;  // whole warps: each other warp synchronizes only within itself
     int4 w = work_item(work, period, item);
     T *lower = shared_memory<T>() + warp * tri_order * tri_ld<T>;
     load_triangle(

@@ -1,18 +1,19 @@
 // Inverses of triangular blocks of order 32, each by one warp.
 //
-// A block is worked on as a lower triangle: an upper one as its transpose. So the inverse lies in
-// shared memory as inv(A) for Lower and as inv(A)ᵀ for Upper, its other triangle zero.
+// A block is processed as a lower triangle: an upper one as its transpose. The inverse is thus
+// stored in shared memory as inv(A) for Lower and as inv(A)ᵀ for Upper, its other triangle zero.
 // Column by column, as method 1 of Du Croz, Higham, "Stability of methods for matrix inversion"
 // (1992).
 #pragma once
 #include "common/matrix.cuh"
 #include "common/ptx.cuh"
 
-// Its columns begin at multiples of 16 bytes, and warps read rows and columns without conflicts.
+// Leading dimension: columns begin at multiples of 16 bytes, and warps read rows and columns
+// without bank conflicts.
 template <class T> constexpr int tri_ld = tri_order + (sizeof(T) == 8 ? 4 : sizeof(T) == 4 ? 4 : 2);
 
-// Copy the triangle of `a`, of order ≤ 32, to `lower` (shared memory), by one warp; lane i brings
-// row i. What is missing is filled up by the identity. The diagonal becomes its reciprocals.
+// Copy the triangle of `a`, of order ≤ 32, to `lower` (shared memory), by one warp; lane i copies
+// row i. Missing rows and columns are those of the identity. The diagonal becomes its reciprocals.
 template <class T> __device__ void load_triangle(Matrix<T> a, Uplo uplo, Diag diag, T *lower) {
     int i = threadIdx.x & 31, n = a.rows;
     T pivot = one<T>();
@@ -26,9 +27,9 @@ template <class T> __device__ void load_triangle(Matrix<T> a, Uplo uplo, Diag di
     __syncwarp();
 }
 
-// Replace a triangle that load_triangle brought by its inverse, by one warp. Lane j owns column j
-// of the inverse, in registers, and subtracts the columns of the triangle, which all lanes read
-// alike.
+// Replace a triangle from load_triangle by its inverse, by one warp. Lane j owns column j of the
+// inverse, in registers, and subtracts the columns of the triangle, which all lanes read at the
+// same address.
 template <class T> __device__ void invert_triangle(T *lower) {
     constexpr int V = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
     struct alignas(16) Pack {
@@ -56,14 +57,14 @@ template <class T> __device__ void invert_triangle(T *lower) {
     __syncwarp();
 }
 
-// Copy an inverse to global memory, 32 columns of 32 without gaps, by one warp.
+// Copy an inverse to global memory, 32 contiguous columns of 32, by one warp.
 template <class T> __device__ void store_triangle(const T *lower, T *target) {
     int i = threadIdx.x & 31;
 #pragma unroll 8
     for (int j = 0; j < tri_order; ++j) target[i + j * tri_order] = lower[i + j * tri_ld<T>];
 }
 
-// Begin to copy back what store_triangle wrote, by all threads of a block.
+// Begin to copy the output of store_triangle back, by all threads of a block.
 template <class T> __device__ void fetch_triangle(const T *source, T *lower) {
     constexpr int wide = 16 / sizeof(T), column = tri_order / wide;
     for (int chunk = threadIdx.x; chunk < tri_order * column; chunk += blockDim.x) {

@@ -1,24 +1,24 @@
-// What is found of each of many systems, judged: whether its factor, and its solutions, are sound. A
-// host looks at the numbers of systems that are not, and at more only where there are some.
+// Acceptance of the factors and solutions of many systems. The host downloads the numbers of
+// rejected systems, and details only if there are any.
 //
-// Tile map: a thread takes every (number of threads)-th system; no sum is of two systems.
-// Preconditions: `counts` are zero. All numbers are double, whatever the scalars of the systems.
+// Tile map: a thread takes every (number of threads)-th system; no sum spans two systems.
+// Preconditions: `counts` are zero. All numbers are double for any scalar type of the systems.
 #include "sparse/structs.cuh"
 
 constexpr int threads = SYSTEM_THREADS;
-// Outcomes of cpu/single.py.
+// Outcomes of cpu/small/one_system.py.
 constexpr int sound = 0, unsure = -1, not_finite = -2;
 
 __device__ inline double infinity() { return __longlong_as_double(0x7ffll << 52); }
 __device__ inline double no_number() { return __longlong_as_double(0xfffll << 51); }
 __device__ inline bool within(double low, double a, double high) { return low <= a && a <= high; }
 
-// outcome[s] of each system, by what look_at_values (`values`) and look_at_pivots (`told`) found, and
-// how many are not sound in counts[0]. `pivots`: not by Cholesky. limits: a number
-// between those of symmetric values and of others, the least ratio, the most weak columns, and the
-// largest growth. ratios: of the pivots of systems, if they are not simply told; even: which have a scaling; null for all.
-// ratio[s]: `Health.pivot_ratio` of this factor. `counted` of both sides becomes NaN: condition
-// numbers are those of one factor alone.
+// Write outcome[s] of each system from the results of look_at_values (`values`) and look_at_pivots
+// (`told`), and add the rejected ones to counts[0]. `pivots`: the method is not Cholesky. limits: a
+// number between 0 (symmetric values) and 1 (others), the least pivot ratio, the most weak columns,
+// the largest growth. ratios: pivot ratios, if `told` does not give them. even: systems with a
+// usable scaling; null for all. ratio[s]: `Health.pivot_ratio` of this factor. `counted` of both
+// sides becomes NaN: condition numbers belong to one factor.
 extern "C" __global__ void __launch_bounds__(threads) judge_factors(int systems, int pivots,
     const double *limits, const double *values, const double *told, const double *ratios,
     const unsigned char *even, double *ratio, double *counted, int *outcome, int *counts) {
@@ -37,16 +37,16 @@ extern "C" __global__ void __launch_bounds__(threads) judge_factors(int systems,
     }
 }
 
-// Right-hand sides of each system by their `sizes`, (width, 5, systems): largest moduli of residual,
-// solution and right-hand side, componentwise errors, which count if they are to be corrected
-// `by_component`, and rowwise errors. norm: of matrices. asked: which systems are meant; null for
-// all. limits: those of numeric/backward_error.py, then the largest counted condition number times
-// error that needs no word, and that of a solution's own. counted: condition numbers as
-// numeric/condition.py counts them, NaN where none is known; own: those of the solutions themselves,
-// likewise; null if none is known. found, (width + 3, systems): the error of each right-hand side in
-// units of what needs no correction; the largest normwise error; whether errors need no correction,
-// and sizes are inside the borders; whether no word is needed. counts: systems that need a
-// correction, whose condition number is not known, and not clean.
+// Check the solutions of each system by their `sizes`, (width, 5, systems): largest moduli of
+// residual, solution and right-hand side; componentwise errors, which are limited only if
+// `by_component`; rowwise errors. norm: of the matrices. asked: the systems to check; null for all.
+// limits: those of numeric/backward_error.py, then the largest product of condition number and
+// error without a warning, for `counted` and for `own`. counted: condition numbers as in
+// numeric/condition.py, NaN if unknown; own: those of the solutions themselves, likewise; null if
+// unknown. found, (width + 3, systems): the error of each right-hand side relative to the limit of
+// refinement; the largest normwise error; whether no error needs refinement and all sizes are in
+// range; whether no warning is needed. counts: systems that need refinement, that have no known
+// condition number, that are not clean.
 extern "C" __global__ void __launch_bounds__(threads)
     judge_solutions(int systems, int width, int by_component, const double *limits,
         const double *sizes, const double *norm, const unsigned char *asked, const double *counted,

@@ -1,7 +1,7 @@
-// What is told of each system of one pattern, in a forest of all: by a warp for a system.
+// Statistics of each system of one pattern, in a forest of all systems.
 //
-// Tile map: a warp takes every (number of warps)-th system. Maxima and minima take NaN as what is
-// beyond all, so that their order is no matter.
+// Tile map: a warp takes every (number of warps)-th system. In maxima and minima NaN counts as
+// beyond all numbers, so that results do not depend on the order.
 #include "sparse/pivot_blocks.cuh"
 #include "sparse/row_error.cuh"
 #include "sparse/rows.cuh"
@@ -17,9 +17,9 @@ __device__ inline double largest_of_warp(double a) {
     return a;
 }
 
-// Whether a system's values a and those b of the transposed entries differ by no more than SYMMETRY
-// roundings of the smaller one of the largest moduli in the row and in the column of a: |a − b̄|, or
-// |a − b| where that is the symmetry. largest[j] gets that of row and column j.
+// Return whether a system's values a and the values b of the transposed entries differ by at most
+// SYMMETRY roundings of the smaller one of the largest moduli in the row and in the column of a: |a
+// − b̄|, or |a − b| for the other symmetry. largest[j] becomes this limit for row and column j.
 __device__ inline bool nearly_symmetric(
     int n, const int *pointer, const int *index, const int *mirror, const T *own, R *largest) {
     int lane = threadIdx.x % 32;
@@ -39,9 +39,10 @@ __device__ inline bool nearly_symmetric(
     return __all_sync(~0u, good);
 }
 
-// found[s]: the largest part of a value of system s; found[s + systems]: 0 if it is symmetric
-// up to rounding, see nearly_symmetric, for the transposed entry mirror[p] of entry p, or there is no
-// `mirror`, and else 1. pointer, index: the columns of one system. largest, (systems, n): scratch.
+// found[s]: the largest part of a value of system s; found[s + systems]: 0 if the system is
+// symmetric up to rounding (nearly_symmetric, with mirror[p] the transposed entry of entry p) or
+// `mirror` is null, otherwise 1. pointer, index: the columns of one system. largest, (systems, n):
+// scratch.
 extern "C" __global__ void __launch_bounds__(threads)
     look_at_values(int systems, int entries, int n, const int *pointer, const int *index,
         const int *mirror, const T *values, R *largest, double *found) {
@@ -62,8 +63,8 @@ extern "C" __global__ void __launch_bounds__(threads)
     }
 }
 
-// found[s]: the infinity norm of op(A) of system s, by its rows: pointers and positions among the
-// values (null: in this order) of the first one.
+// found[s]: the infinity norm of op(A) of system s, by rows: pointers into, and positions among,
+// the values of the first system (null position: in this order).
 extern "C" __global__ void __launch_bounds__(threads)
     look_at_rows(int systems, int n, long long entries, const Position *pointer,
         const Position *position, const T *values, double *found) {
@@ -82,10 +83,10 @@ extern "C" __global__ void __launch_bounds__(threads)
     }
 }
 
-// Of the pivots d of each system, found[s + systems·q], q = 0: the least |d|²/|a| for the entries a
-// that they came from, values[own[c]] for pivot c (without Cholesky the least |d|); 1: the largest
-// |d|; 2: 1 + the first one that is not positive, or 0; without Cholesky 3: how many of `largest`
-// are beyond LIMIT, and 4: the largest of them.
+// Statistics of the pivots d of each system, found[s + systems·q]. q = 0: the least |d|²/|a| for
+// the entries a = values[own[c]] of pivots c (without Cholesky the least |d|); 1: the largest |d|;
+// 2: 1 + the first pivot that is not positive, or 0; without Cholesky 3: the number of entries of
+// `largest` beyond LIMIT, 4: the largest of them.
 extern "C" __global__ void __launch_bounds__(threads)
     look_at_pivots(int systems, int fronts, int n, const SolveTask *tasks, T *factor, int entries,
         const int *own, const T *values, const float *largest, double *found) {

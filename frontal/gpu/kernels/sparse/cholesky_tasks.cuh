@@ -1,13 +1,13 @@
-// How tasks of front_tiles.cu end for L·Lᴴ; a part of that file.
+// Final steps of the tasks of front_tiles.cu for L·Lᴴ; a part of that file.
 #pragma once
 #include "sparse/tile_trailing.cuh"
 #include "sparse/tile_copies.cuh"
 #include "sparse/tile_lookahead.cuh"
 #include "sparse/tile_square.cuh"
 
-// Those that do not follow wait for the inverses alone, so they go out before L. This function and
-// those after it are kept apart, since all in one would not fit the registers; spilled ones are
-// dear here, where shared memory leaves little of the first-level cache.
+// Factor a diagonal tile. Tiles that do not follow wait only for the inverse, so it is published
+// before L is stored. This function and the next ones are not inlined: together they exceed the
+// registers, and spills are expensive, because shared memory leaves little first-level cache.
 __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.i, w = f.rows(j);
@@ -29,7 +29,7 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
     }
 }
 
-// L(i,j), following the factor of the diagonal tile.
+// Compute L(i,j), following the factor of the diagonal tile.
 __device__ __noinline__ void follow(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.j, w = f.rows(j);
@@ -45,9 +45,9 @@ __device__ __noinline__ void follow(const Task &task, const Tasks &tasks) {
     publish(task, tasks, j);
 }
 
-// L(i,i-1), and the tile whose factor is L(i,i): what the task (i,i) has stored less the square of
-// L(i,i-1). What is stored is fetched into the tile that takes the factor which is followed, when
-// of this the last columns alone are in use.
+// Compute L(i,i-1), and the tile whose factor is L(i,i): the tile stored by task (i,i) minus the
+// square of L(i,i-1). The stored tile is fetched over the factor that is followed, when only the
+// last columns of that factor are still in use.
 __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
     constexpr int LAST = SIZE - 16;
     const Front<T> &f = task.front;
@@ -69,7 +69,7 @@ __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tas
     Square<T>::subtract(work(), assembled(), f.rows(i));
 }
 
-// L(i,j), when the inverse of the diagonal tile is there.
+// Compute L(i,j), when the inverse of the diagonal tile is published.
 __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.j;

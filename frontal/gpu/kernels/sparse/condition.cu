@@ -1,20 +1,20 @@
-// What estimates of ‖op(A)⁻¹ diag(w)‖ take beside the solves: the weights w, and the steps of
-// Higham, Tisseur, "A block algorithm for matrix 1-norm estimation, with an application to 1-norm
-// pseudospectra" (2000), with two vectors that are solved for as any others are, or with PROBES of
-// them in the columns of the factor's vectors, behind the first one, where steps follow each other
-// and the host waits for none.
+// Estimates of ‖op(A)⁻¹ diag(w)‖, except the solves: the weights w, and the steps of Higham,
+// Tisseur, "A block algorithm for matrix 1-norm estimation, with an application to 1-norm
+// pseudospectra" (2000). Either with two vectors that are solved for like any others, or with
+// PROBES vectors in the columns of the factor's vectors, behind the first one; then the steps run
+// without waits of the host.
 //
-// The numbers of a step are left by block, and put together on the host in the order of the blocks:
-// one grid gives one result. Blocks are of `threads` threads and do not wait for each other.
+// Each block stores its numbers of a step, and the host combines them in the order of the blocks:
+// one grid gives one result. Blocks have `threads` threads and do not wait for each other.
 #include "sparse/rows.cuh"
 
-// w[i] = the largest scale[c]·(|op(A)| |x| + |b| + excess·|b - op(A) x|)[i] of the columns c of x
-// and b whose scale is not 0, for `count` systems of `order` unknowns each, the blocks of a block
-// diagonal matrix: that of column c of system s is scale[c·count + s], and `excess` follows as if it
-// were of one column more.
+// w[i] = the largest scale[c]·(|op(A)| |x| + |b| + excess·|b - op(A) x|)[i] over the columns c of x
+// and b with nonzero scale, for `count` systems of `order` unknowns each, the blocks of a block
+// diagonal matrix. The scale of column c of system s is scale[c·count + s]; `excess` follows the
+// last column in the same layout.
 //
-// Tile map: a plane of blocks takes systems, gridDim.z at a time, and a team of threads a row of
-// op(A), and the columns one after the other.
+// Tile map: a plane of blocks takes systems, gridDim.z at a time; a team of threads takes a row of
+// op(A), and its columns one by one.
 extern "C" __global__ void __launch_bounds__(threads, 5) condition_weights(int order, int count,
     int width, int lanes, const Position *pointer, const int *index, const Position *position,
     int flags, const T *values, const V *x, const V *b, const double *scale, double *w) {
@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(threads, 5) condition_weights(int o
     }
 }
 
-// w[i] = the sum of row i of |op(A)|. Tile map: a team of threads takes a row.
+// w[i] = the sum of row i of |op(A)|. Tile map: a team of threads per row.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_row_sums(int n, int lanes, const Position *pointer, const int *index,
         const Position *position, int flags, const T *values, double *w) {
@@ -72,8 +72,8 @@ extern "C" __global__ void __launch_bounds__(threads)
     }
 }
 
-// Of a block the least and the largest w[i]/other[i], NaN both if one is none. A thread owns rows.
-// Static shared memory: two numbers a thread.
+// Write the least and the largest w[i]/other[i] of each block, both NaN if one ratio is NaN. A
+// thread owns rows. Static shared memory: two numbers per thread.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_ratios(int n, const double *w, const double *other, double *found) {
     __shared__ double own[threads][2];
@@ -96,10 +96,9 @@ extern "C" __global__ void __launch_bounds__(threads)
     if (t < 2) found[2 * (long long)blockIdx.x + t] = own[0][t];
 }
 
-// Entry i of the c-th vector to begin with, of order n: c = 0 is positive, c = 1 has signs of no
-// order, and c = 2 alternating ones; sizes have no order either, from 1/(3n) to 1/n. Of any vector,
-// such a product is no small part of what it could be, but by chance: a third of a part less than δ
-// of the largest entry has probability δ. As cpu/probes.py.
+// Return entry i of starting vector c, of order n. Signs: c = 0 positive, c = 1 pseudorandom, c = 2
+// alternating. Moduli are pseudorandom, from 1/(3n) to 1/n. A product with such a vector is small
+// only by chance: less than δ/3 of its largest term with probability δ. As cpu/probes.py.
 __device__ inline double first_entry(int c, int i, int n) {
     unsigned long long h = (i + 1) * 0x9e3779b97f4a7c15ull + c * 0xd1b54a32d192ed03ull;
     h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -109,7 +108,7 @@ __device__ inline double first_entry(int c, int i, int n) {
     return (c == 2 ? i & 1 : c == 1 ? h & 1 : 0) ? -size : size;
 }
 
-// The first two columns to begin with; or with first ≥ 0 columns `first` and `second` of the unit
+// Write the first two starting vectors or, if first ≥ 0, columns `first` and `second` of the unit
 // matrix. A thread owns rows.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_vectors(int n, int first, int second, V *x) {
@@ -121,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(threads)
     }
 }
 
-// Sums over a block's threads, in thread 0. Static shared memory: N numbers a warp.
+// Sum over a block's threads, result in thread 0. Static shared memory: N numbers per warp.
 template <int N> __device__ inline void add_up(double (&own)[N]) {
     __shared__ double of_warps[threads / 32][N];
 #pragma unroll
@@ -134,14 +133,14 @@ template <int N> __device__ inline void add_up(double (&own)[N]) {
         for (int warp = 1; warp < threads / 32; ++warp) own[i] += of_warps[warp][i];
 }
 
-// w·sign(y), and |y|; sign(0) = 1, and of what has no inverse, too.
+// w·sign(y), and |y|; sign(y) = 1 if y is zero or subnormal.
 template <class S> __device__ inline S weighted_sign(double w, S y, double &size) {
     size = modulus(y);
     if (size < 2.2250738585072014e-308) return from_real<S>((real_t<S>)w);
     return times<S>(w, times<S>(1 / size, y));
 }
 
-// y ← w·sign(w·y) for the two columns of y; sums[2·block + c]: of |w·y|. A thread owns rows.
+// y ← w·sign(w·y) for the two columns of y; sums[2·block + c] = Σ|w·y|. A thread owns rows.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_signs(int n, const double *w, V *y, double *sums) {
     double own[2] = {}, size;
@@ -157,7 +156,8 @@ extern "C" __global__ void __launch_bounds__(threads)
     if (threadIdx.x == 0) sums[2 * blockIdx.x] = own[0], sums[2 * blockIdx.x + 1] = own[1];
 }
 
-// The K largest of some numbers, the larger first, and their rows, the smaller one of equals.
+// The K largest of the numbers seen, in descending order, and their rows; the smaller row among
+// equals.
 template <int K> struct Peaks {
     double size[K];
     int row[K];
@@ -177,7 +177,8 @@ template <int K> struct Peaks {
     }
 };
 
-// Those of a block's threads, in thread 0. Static shared memory: those of all threads.
+// Combine the peaks of a block's threads in thread 0. Static shared memory: the peaks of all
+// threads.
 template <int K> __device__ inline void highest(Peaks<K> &best) {
     __shared__ double size[threads][K];
     __shared__ int row[threads][K];
@@ -195,15 +196,15 @@ template <class S> __device__ inline void add_parts(S a, double *to) {
     else to[0] += a;
 }
 
-// What a block leaves of the K largest: these, and their rows.
+// Write the K largest numbers of a block, then their rows.
 template <int K> __device__ inline void leave_highest(Peaks<K> &best, double *out) {
     highest(best);
     for (int k = 0; k < K && threadIdx.x == 0; ++k) out[k] = best.size[k], out[K + k] = best.row[k];
 }
 
-// Of a block, in eight numbers: the two largest max(|z0|, |z1|) over rows, their rows, and the
-// parts of zᴴx of both columns. A thread owns rows.
-// Static shared memory: the peaks of all threads, and four numbers a warp.
+// Write eight numbers per block: the two largest max(|z0|, |z1|) over rows, their rows, and the
+// parts of zᴴx of both columns. A thread owns rows. Static shared memory: the peaks of all threads,
+// and four numbers per warp.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_gains(int n, const V *z, const V *x, double *found) {
     double dots[4] = {};
@@ -222,13 +223,13 @@ extern "C" __global__ void __launch_bounds__(threads)
 }
 
 // --- probes in the columns of the factor's vectors -----------------------------------------------
-// Rows have 1 + PROBES numbers side by side, in the order `place`, and are scaled (null: not) and
-// conjugated as the solves want it. Vectors of matrices are of the factor's scalar type then. A
+// Rows have 1 + PROBES adjacent numbers, in the order `place`, scaled (unless `scale` is null) and
+// conjugated as the solves require. Vectors of matrices have the factor's scalar type here. A
 // thread owns rows.
 
 constexpr int beside = 1 + PROBES;
 
-// The vectors to begin with; alone they have a column of zeros before them.
+// Write the starting vectors; if `alone`, with a column of zeros before them.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_begin(int n, const int *place, const double *scale, int alone, T *y) {
     for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < n;
@@ -242,8 +243,8 @@ extern "C" __global__ void __launch_bounds__(threads)
     }
 }
 
-// Solutions z of one system become right-hand sides of its adjoint: y ← w·sign(w·z);
-// sums[PROBES·block + c]: of |w·z|.
+// Turn solutions z of a system into right-hand sides of the adjoint one: y ← w·sign(w·z);
+// sums[PROBES·block + c] = Σ|w·z|.
 extern "C" __global__ void __launch_bounds__(threads) condition_turn(int n, const int *place,
     const double *scale, int solved, int given, const double *w, const T *z, T *y, double *sums) {
     double own[PROBES] = {}, size;
@@ -267,8 +268,8 @@ extern "C" __global__ void __launch_bounds__(threads) condition_turn(int n, cons
     for (int c = 0; c < PROBES; ++c) sums[PROBES * blockIdx.x + c] = own[c];
 }
 
-// Of a block the largest entries of rows of solutions z, and their rows; what is no number is above
-// all. Static shared memory: the peaks of all threads.
+// Write the largest entries of rows of solutions z of each block, and their rows; NaN counts as
+// infinite. Static shared memory: the peaks of all threads.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_reach(int n, const int *place, const double *scale, const T *z, double *found) {
     Peaks<PROBES> best;
@@ -284,7 +285,8 @@ extern "C" __global__ void __launch_bounds__(threads)
     leave_highest(best, found + 2 * PROBES * (long long)blockIdx.x);
 }
 
-// The rows of the largest of all blocks. One block, whose threads own what blocks have left.
+// Write the rows of the largest entries of all blocks. One block, whose threads own results of
+// blocks.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_choose(int blocks, const double *found, int *rows) {
     Peaks<PROBES> best;
@@ -295,7 +297,7 @@ extern "C" __global__ void __launch_bounds__(threads)
     for (int k = 0; k < PROBES && threadIdx.x == 0; ++k) rows[k] = best.row[k];
 }
 
-// Columns of the unit matrix.
+// Write columns of the unit matrix.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_units(int n, const int *place, const double *scale, const int *rows, T *y) {
     for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < n;

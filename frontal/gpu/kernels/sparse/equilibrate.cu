@@ -1,14 +1,14 @@
-// Powers of two that bring the largest entry of each row and column of A near 1, to the bit those
-// of symbolic/equilibrate.py; and the values so scaled, with what tells whether these are even.
+// Powers of two that bring the largest entry of each row and column of A near 1, with the bits of
+// symbolic/equilibrate.py; and the scaled values, with statistics of their spread.
 //
-// Rows and columns apart: equilibrate_rows, _columns, _powers, by exponents that are whole numbers.
-// Alike: equilibrate_sweep, again and again, then _mean, by sums of doubles: of a product and a
-// difference, exact as products with powers of two are, a fused one is no other. Maxima need no
-// order of threads. Scalings are by Ruiz, "A scaling algorithm to equilibrate both rows and columns
-// norms in matrices" (2001).
+// Separate rows and columns: equilibrate_rows, _columns, _powers, with integer exponents. Symmetric
+// scaling: repeated equilibrate_sweep, then _mean, with sums of doubles; fused operations give the
+// same bits, because products with powers of two are exact. Maxima do not depend on the order of
+// threads. Scalings are by Ruiz, "A scaling algorithm to equilibrate both rows and columns norms in
+// matrices" (2001).
 //
-// Each entry point says what a team of threads or a thread owns, and what of static shared memory a
-// block takes; no blocks wait for each other.
+// Each entry point states what a team of threads or a thread owns, and the static shared memory of
+// a block; blocks do not wait for each other.
 #include "sparse/rows.cuh"
 
 #ifndef NARROW
@@ -18,7 +18,7 @@
 using Bits = unsigned long long;
 using Exponent = long long;
 
-// The scalar type of the scaled values: T, or NARROW its single-precision counterpart.
+// The scalar type of the scaled values: T or, if NARROW, its single-precision counterpart.
 template <class S> struct single_of {
     using type = float;
 };
@@ -38,18 +38,18 @@ constexpr Exponent FRACTION = (1ll << 52) - 1, ENDLESS = 0x7ffll << 52, ROOT = 0
 constexpr int LARGEST = 1022, BIAS = 1 << 20;
 constexpr double FAR = 0x1p-10, NEAR = 0.5;
 
-// The modulus of the larger part.
+// The larger of |re| and |im|.
 template <class S> __device__ inline double larger_part(S a) {
     if constexpr (is_complex<S>) return fmax(fabs((double)a.re), fabs((double)a.im));
     else return fabs((double)a);
 }
-// Bits of a positive number as if all had fractions of so many places: below 0 for small ones.
+// Return the bits of a positive number with a full fraction: negative for small subnormal numbers.
 __device__ inline Exponent normal(Exponent bits) {
     if (bits > FRACTION) return bits;
     int places = __clzll(bits) - 11;
     return (bits << places) - ((Exponent)places << 52);
 }
-// Exponent of the power of two nearest to |a|, NONE for zero.
+// Return the exponent of the power of two nearest to |a|, NONE for zero.
 __device__ inline Exponent exponent_of(double size) {
     Exponent bits = __double_as_longlong(size);
     if (bits >= ENDLESS) return bits == ENDLESS ? 0 : NONE;
@@ -58,13 +58,14 @@ __device__ inline Exponent exponent_of(double size) {
     return (bits >> 52) - 1022 - ((bits & FRACTION) < ROOT);
 }
 __device__ inline double nothing() { return __longlong_as_double(-(1ll << 52)); }  // -infinity
-// The logarithm to base 2, but for 0.09; less than any for zero and what is no number.
+// Return the logarithm to base 2, with an error of at most 0.09; -infinity for zero, infinity and
+// NaN.
 __device__ inline double logarithm(double size) {
     Exponent bits = __double_as_longlong(size);
     if (bits <= 0 || bits >= ENDLESS) return nothing();
     return (double)normal(bits) * 0x1p-52 - 1023;
 }
-// The bits of a power of two whose inverse is a number, too.
+// Return the bits of 2^exponent, limited so that the inverse is a normal number, too.
 __device__ inline Exponent power(Exponent exponent) {
     exponent = exponent < -LARGEST ? -LARGEST : exponent > LARGEST ? LARGEST : exponent;
     return ONE + exponent * (1ll << 52);
@@ -73,7 +74,7 @@ __device__ inline Exponent begun(const Exponent *begin, long long i) {
     return begin ? begin[i] : 0;
 }
 
-// Maxima of a block's threads into out[i], for i < N. Static shared memory: N of them.
+// Write the maxima of a block's threads to out[i], i < N. Static shared memory: N of them.
 template <int N> __device__ __forceinline__ void collect(const Bits (&own)[N], Bits *out) {
     __shared__ Bits best[N];
     if (threadIdx.x < N) best[threadIdx.x] = 0;
@@ -93,8 +94,8 @@ template <class S> __device__ inline S largest_of_team(S a, int lanes) {
     return a;
 }
 
-// row[i], zero at first: BIAS + the exponent of the largest entry of row i, of values that are
-// scaled by what is begun with; 0 where all are zero. Tile map: a team a column.
+// row[i], zero at first: BIAS + the exponent of the largest entry of row i, of the values with
+// their initial scaling; 0 if all are zero. Tile map: a team per column.
 extern "C" __global__ void __launch_bounds__(threads)
     equilibrate_rows(int n, int lanes, const Position *pointer, const int *index, const T *values,
         const Exponent *row_begin, const Exponent *column_begin, Bits *row) {
@@ -107,15 +108,15 @@ extern "C" __global__ void __launch_bounds__(threads)
         }
 }
 
-// What a row that equilibrate_rows has seen is less by.
+// Return the exponent by which equilibrate_rows scales row i down.
 __device__ inline Exponent gain(const Bits *row, long long i) {
     Bits found = row[i];
     return found ? (Exponent)found - BIAS : 0;
 }
 
-// column[j]: the exponent that column j is scaled by; extremes, zero at first: of those of rows the
-// largest, and the least with its sign changed, and of columns, BIAS added to each.
-// Tile map: a team a column; a thread owns rows. Static shared memory: four maxima.
+// column[j]: the exponent of column j's scaling; extremes, zero at first: the largest row exponent
+// and the largest negated one, then those of columns, each plus BIAS. Tile map: a team per column;
+// a thread owns rows. Static shared memory: four maxima.
 extern "C" __global__ void __launch_bounds__(threads) equilibrate_columns(int n, int lanes,
     const Position *pointer, const int *index, const T *values, const Exponent *row_begin,
     const Exponent *column_begin, const Bits *row, Exponent *column, Bits *extremes) {
@@ -147,8 +148,8 @@ extern "C" __global__ void __launch_bounds__(threads) equilibrate_columns(int n,
     collect(best, extremes);
 }
 
-// Both exponents become powers of two, where they are; where they are too large, one side has a
-// part of the other's. A thread owns rows and columns.
+// Replace both exponents by powers of two, in place; if they are too large, a common shift moves a
+// part of one side's exponents to the other. A thread owns rows and columns.
 extern "C" __global__ void __launch_bounds__(threads) equilibrate_powers(
     int n, const Exponent *row_begin, Bits *row, Exponent *column, const Bits *extremes) {
     Exponent largest = (Exponent)extremes[0] - BIAS, least = BIAS - (Exponent)extremes[1],
@@ -162,9 +163,9 @@ extern "C" __global__ void __launch_bounds__(threads) equilibrate_powers(
     }
 }
 
-// to = from, less half of the logarithm of each column's largest entry so scaled; `from` may be
-// null, for zeros. far[turn], zero at first, is the largest that was taken off; after a turn with
-// less than NEAR nothing is any more. Tile map: a team a column; static shared memory: a maximum.
+// to = from minus half of the logarithm of each column's largest entry so scaled; a null `from`
+// counts as zeros. far[turn], zero at first, becomes the largest change; after a turn below NEAR
+// nothing changes. Tile map: a team per column; static shared memory: a maximum.
 extern "C" __global__ void __launch_bounds__(threads)
     equilibrate_sweep(int n, int lanes, const Position *pointer, const int *index, const T *values,
         const double *from, double *to, Bits *far, int turn) {
@@ -189,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(threads)
     collect(best, far + turn);
 }
 
-// scale[i]: the power of two nearest to that of an exponent. A thread owns rows.
+// scale[i]: the power of two nearest to 2^exponent[i]. A thread owns rows.
 extern "C" __global__ void __launch_bounds__(threads)
     equilibrate_mean(int n, const double *exponent, Exponent *scale) {
     for (long long i = (long long)blockIdx.x * threads + threadIdx.x; i < n;
@@ -197,26 +198,26 @@ extern "C" __global__ void __launch_bounds__(threads)
         scale[i] = power((Exponent)rint(exponent[i]));
 }
 
-// a·first·last in double precision, then as another type.
+// a·first·last in double precision, then converted.
 template <class To, class From> __device__ inline To twice(double first, double last, From a) {
     if constexpr (is_complex<From>) {
         using Part = real_t<To>;
         return To{(Part)(first * a.re * last), (Part)(first * a.im * last)};
     } else return (To)(first * a * last);
 }
-// a·2^e, rounded once, for the powers of two whose product is 2^e and may be no number.
+// a·2^e, rounded once, for powers of two whose product 2^e may overflow or underflow.
 __device__ inline Out scaled(double row, double column, T a) {
     Exponent e =
         (__double_as_longlong(row) >> 52) + (__double_as_longlong(column) >> 52) - 2 * 1023;
     if (e >= -LARGEST && e <= LARGEST) return times<Out>(row * column, a);
-    // Of the two factors the first rounds nothing, or no number is left.
+    // The product with the first factor is exact, or the result is no number.
     double first = __longlong_as_double(power(e > 0 ? e - LARGEST : e + LARGEST));
     return twice<Out>(first, e > 0 ? 0x1p1022 : 0x1p-1022, a);
 }
 
-// out = diag(row) A diag(column), values by columns. told, zero at first: how many entries but
-// zeros are far below 1, and the largest distance of the bits of a diagonal entry from those of 1.
-// Tile map: a team a column. Static shared memory: a number and a maximum.
+// out = diag(row) A diag(column), values by columns. told, zero at first: the number of nonzero
+// entries far below 1, and the largest distance of the bits of a diagonal entry from those of 1.
+// Tile map: a team per column. Static shared memory: a number and a maximum.
 extern "C" __global__ void __launch_bounds__(threads)
     equilibrate_values(int n, int lanes, const Position *pointer, const int *index,
         const double *row, const double *column, const T *values, Out *out, Bits *told) {

@@ -1,21 +1,23 @@
 // Backward substitution over the fronts that are not small: x = L⁻ᴴ·y for Cholesky, U⁻¹·y for LU,
-// and L⁻ᵀ·y, with the interchanges undone, for FLIP; L⁻ᴴ·D⁻¹·y, alike, with D.
+// L⁻ᵀ·y with the interchanges undone for FLIP, and L⁻ᴴ·D⁻¹·y, also with them undone, with D.
 //
 // A task is a tile of pivots t: y(t) − Σ_i L(i,t)ᴴ·x(i), first over the update rows, whose x
-// ancestors know, then over the pivot tiles from the last one on as each x(i) comes; and the
-// inverse of the diagonal tile times that. Of a front with more update rows other tasks sum `count`
-// tiles of them each, and send the sum. A block of 8 warps takes 64×64 entries at a time, 8 columns
-// a warp, and asks for the next ones before it waits for x. Shared memory: front_solve_tile.cuh.
+// ancestors compute, then over the pivot tiles, from the last one, as each x(i) arrives; then the
+// product with the inverse of the diagonal tile. In a front with many update rows other tasks sum
+// `count` tiles of them each and send the sum. A block of 8 warps takes 64×64 entries at a time, 8
+// columns per warp, and loads the next entries before it waits for x. Shared memory:
+// front_solve_tile.cuh.
 //
-// Who reads what: descendants and the tiles of the front x; its task the partial sums.
-// Deadlock: parents come before children in the list, a front's last pivot tiles before its first,
-// and partial sums before who takes them, so that a task waits for tasks before it
+// Readers: x is read by descendants and by the front's other tiles, partial sums by the task of the
+// tile.
+// Deadlock: in the list parents come before children, a front's last pivot tiles before its first,
+// and partial sums before their reader, so that a task waits only for earlier tasks
 // (front_solve.cuh).
 #include "sparse/front_solve_tile.cuh"
 
 using T = SCALAR;
 
-// The steps of a task: tiles of update rows, then pivot tiles downwards.
+// The steps of a task: tiles of update rows, then pivot tiles in descending order.
 struct Steps {
     int updates, first;
     __device__ int tile(int q, const Front<T> &f) const {
@@ -23,7 +25,7 @@ struct Steps {
     }
 };
 
-// The part of tile (i, t) that this warp takes, and which values of x it needs.
+// Load this warp's part of tile (i, t), and the indices of the required values of x.
 template <bool ROWS>
 __device__ __forceinline__ void load(T (&e)[16], int (&row)[values_each], const Solve<T> &s,
     const Fronts &tree, const SolveTask &t, const Front<T> &f, int i) {
@@ -45,7 +47,7 @@ __device__ __forceinline__ void load(T (&e)[16], int (&row)[values_each], const 
     });
 }
 
-// sum ← the sums over steps [from, to) of this warp: by columns, or by rows for U's own tiles.
+// sum ← this warp's sums over steps [from, to): by columns, or by rows for the own tiles of U.
 template <bool ROWS>
 __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, const Fronts &tree,
     const SolveTask &t, const Front<T> &f, const Steps &steps, int from, int to, T *staged) {
@@ -56,7 +58,7 @@ __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, co
     };
     clear(sum);
     ask_ahead(e, to - from, ask);
-    // The first update row is the last that is known: few ask until then.
+    // The first update row is solved for last: one thread polls for it before the others poll.
     if (from < to && from < steps.updates) {
         if (threadIdx.x == 0) take(s.x + (long long)tree.rows[t.pointer] * W);
         __syncthreads();
@@ -73,12 +75,12 @@ __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, co
     });
 }
 
-// Where y is, which nobody else reads.
+// The address of y, which no other task reads.
 __device__ inline T *place_of_y(const Solve<T> &s, const SolveTask &t, int r, int j) {
     return s.y + (long long)(t.y + TILE * t.tile + r) * W + j;
 }
 
-// What is known of the right-hand side before the pivot tiles: y, or D⁻¹·y, less the partial sums.
+// Return b (y, or D⁻¹·y) minus the partial sums, and reset their messages.
 __device__ inline T less_partials(const Solve<T> &s, const SolveTask &t, int r, int j, T b) {
 #pragma unroll 1
     for (int q = 0; q < t.parts; ++q) {
@@ -92,7 +94,7 @@ __device__ inline T less_partials(const Solve<T> &s, const SolveTask &t, int r, 
 __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const SolveTask &t,
     const Front<T> &f, Tickets<T> &tickets) {
     auto memory = TileMemory<T>::here();
-    bool whole = t.count == 0;  // otherwise some tiles of update rows alone
+    bool whole = t.count == 0;  // otherwise only tiles of update rows
     int rows = f.rows(t.tile), updates = whole && t.parts ? 0 : whole ? f.update_tiles : t.count;
     int total = updates + (whole ? f.pivot_tiles - 1 - t.tile : 0);
     Steps steps{updates, whole ? f.pivot_tiles : t.first};

@@ -1,8 +1,8 @@
-// Backward substitution over the small fronts (see front_backward.cu), which come after all others,
-// each after its parent: x1 = Wᴴ·(y1 − L21ᴴ·x2) by the inverse W of the only diagonal tile.
+// Backward substitution over the small fronts (see front_backward.cu), after all others, each after
+// its parent: x1 = Wᴴ·(y1 − L21ᴴ·x2) with the inverse W of the only diagonal tile.
 //
-// A front belongs to one warp, columns across groups of 8 lanes. Shared memory: a vector of each
-// warp's front. Deadlock: the list of the forward sweep is gone through from its end, parents
+// Tile map: a front belongs to one warp, columns across groups of 8 lanes. Shared memory: a vector
+// of each warp's front. Deadlock: the list of the forward sweep is processed from its end, parents
 // before children, by tickets (scheduler.cuh).
 #include "sparse/front_solve_small.cuh"
 
@@ -19,7 +19,7 @@ struct SmallSteps {
     __device__ bool last(int q) const { return q % parts == parts - 1; }  // of its columns
 };
 
-// y1, then the values of x of the update rows from padded(k) on.
+// Fetch y1, then the values of x of the update rows, stored from padded(k) on.
 __device__ inline void fetch_vector(
     const Solve<T> &s, const Fronts &tree, const SolveTask &t, T *mine) {
     constexpr int N = SMALL_ROWS / 32;
@@ -35,10 +35,10 @@ __device__ inline void fetch_vector(
             divide(s, t, e / W, mine + e % W * SMALL_LD + e / W);
     }
     T *updates = mine + padded<T>(t.k);
-    // The last front that is known: few ask until then.
+    // The first update row is solved for last: one lane polls for it before the others poll.
     if (lane == 0 && t.m) take(s.x + (long long)row[0] * W);
     __syncwarp();
-    // Right-hand sides of a row across the lanes, SMALL_ROWS / W rows at once.
+    // The right-hand sides of a row lie across the lanes, SMALL_ROWS / W rows at once.
 #pragma unroll
     for (int q = 0; q < W; ++q) {
         if (q * (SMALL_ROWS / W) >= t.m) break;

@@ -1,20 +1,22 @@
-// Forward substitution over the fronts that are not small: y = L⁻¹·b for Cholesky and LU (of
-// interchanged rows), with U's transpose in place of L for FLIP; every front sends what its update
-// rows take to its parent.
+// Forward substitution over the fronts that are not small: y = L⁻¹·b for Cholesky and LU (with
+// interchanged rows), with the transpose of U instead of L for FLIP. Every front sends the
+// contribution to its update rows to its parent.
 //
-// A task is a tile of rows i: b(i) − Σ_p L(i,p)·y(p) as each y(p) comes, then W(i), the inverse of
-// the diagonal tile, times that, or a message to the parent; where k is small a task goes through
-// `count` tiles of update rows. A block of 8 warps takes 64×64 entries at a time, 8 columns a warp,
-// and asks for the next ones before it waits for y. Shared memory: front_solve_tile.cuh.
+// A task is a tile of rows i: b(i) − Σ_p L(i,p)·y(p) as each y(p) arrives; then the product with
+// W(i), the inverse of the diagonal tile, or a message to the parent. If k is small a task
+// processes `count` tiles of update rows. A block of 8 warps takes 64×64 entries at a time, 8
+// columns per warp, and loads the next entries before it waits for y. Shared memory:
+// front_solve_tile.cuh.
 //
-// Who reads what: the tiles of a front y, its parent the messages, the backward sweep y again.
-// Deadlock: children come before parents in the list, and tiles of a front in their order, so that
-// a task waits for tasks before it (front_solve.cuh).
+// Readers: y is read by the tiles of the front and again by the backward sweep, messages by the
+// parent.
+// Deadlock: in the list children come before parents, and tiles of a front in their order, so that
+// a task waits only for earlier tasks (front_solve.cuh).
 #include "sparse/front_solve_tile.cuh"
 
 using T = SCALAR;
 
-// The part of tile (i, p) that this warp takes.
+// Load this warp's part of tile (i, p).
 __device__ __forceinline__ void load(T (&e)[16], const Front<T> &f, int i, int p) {
     int column = TILE * p + threadIdx.x / 32 * 8;
     if (upper_first && i < f.pivot_tiles) {
@@ -27,7 +29,8 @@ __device__ __forceinline__ void load(T (&e)[16], const Front<T> &f, int i, int p
     }
 }
 
-// sum ← Σ_p L(i,p)·y(p) of this warp; `prepare` comes between asking for entries and for y.
+// sum ← this warp's Σ_p L(i,p)·y(p); `prepare` runs after the first entries are requested, before
+// y.
 template <class Prepare>
 __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, const SolveTask &t,
     const Front<T> &f, int i, T *staged, Prepare prepare) {
@@ -48,8 +51,8 @@ __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, co
     });
 }
 
-// The tile's own rows from `first` on: of the right-hand side if they are pivots, and what children
-// sent.
+// Fetch the tile's rows from `first` on: the right-hand side if they are pivots, plus the messages
+// of the children.
 __device__ inline void fetch_rows(
     T *b, const Solve<T> &s, const SolveTask &t, int first, int rows, bool pivots) {
     int row[values_each], rhs[values_each];
@@ -132,8 +135,8 @@ extern "C" __global__ void __launch_bounds__(threads, RESIDENTS)
     for (tickets.ask(); tickets.advance();) run_tiles(solve, tickets, factor);
 }
 
-// place[first + r], for the w rows of a pivot tile from position `first` on: which row of the tile
-// comes there, of LAPACK's interchanges from 1. A warp a tile: {first, w, first row within the
+// place[first + r], for the w rows of a pivot tile from position `first` on: the row of the tile
+// that LAPACK's interchanges, from 1, move there. A warp per tile: {first, w, first row within the
 // front}.
 extern "C" __global__ void __launch_bounds__(threads)
     front_places(const int4 *tiles, int count, const int *pivots, unsigned char *place) {

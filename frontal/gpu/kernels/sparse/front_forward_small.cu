@@ -1,9 +1,10 @@
-// Forward substitution over the small fronts (see front_forward.cu), which come before all others.
+// Forward substitution over the small fronts (see front_forward.cu), before all others.
 //
-// A front belongs to one warp: y1 = W·b1 by the inverse W of its only diagonal tile, and the
-// messages u = messages of the children − L21·y1, rows across the lanes. Shared memory: a vector of
-// each warp's front. Deadlock: the list has children before parents, which alone wait for them, and
-// a warp ends a front before it begins the next, whose ticket it has already (scheduler.cuh).
+// Tile map: a front belongs to one warp: y1 = W·b1 with the inverse W of its only diagonal tile,
+// and the messages u = messages of the children − L21·y1, rows across the lanes. Shared memory: a
+// vector of each warp's front. Deadlock: the list has children before parents, only parents wait
+// for them, and a warp ends a front before it begins the next, whose ticket it already has
+// (scheduler.cuh).
 #include "sparse/front_solve_small.cuh"
 
 using T = SCALAR;
@@ -17,7 +18,7 @@ struct SmallSteps {
     __device__ int row(int q) const { return (q / pivots - 1) * TILE; }  // negative: of the inverse
 };
 
-// y1 = W·b1, to `mine` in place of b1, and to y.
+// Store y1 = W·b1 over b1 in `mine`, and in y.
 __device__ inline void put_pivots(
     const Solve<T> &s, const SolveTask &t, const T (&sum)[2][W], T *mine) {
     T *y = place_of_y(s, t);
@@ -35,7 +36,7 @@ __device__ inline void put_pivots(
     __syncwarp();
 }
 
-// The messages of update rows to the parent; `mine` holds, from t.k on, what children sent.
+// Send the messages of update rows to the parent; `mine` holds the children's messages from t.k on.
 __device__ inline void put_updates(
     const Solve<T> &s, const SolveTask &t, const T (&sum)[2][W], int first, const T *mine) {
 #pragma unroll
@@ -48,8 +49,8 @@ __device__ inline void put_updates(
     }
 }
 
-// The vector of a front, rows of one right-hand side together: pivot rows of b, then zeros, and
-// what children sent. A lane takes four entries at once.
+// Fetch the vector of a front, rows of one right-hand side together: pivot rows of b, then zeros,
+// plus the children's messages. A lane takes four entries at once.
 __device__ inline void fetch_vector(const Solve<T> &s, const SolveTask &t, T *mine) {
     constexpr int N = 4;
     for (int e = threadIdx.x % 32; e < (t.k + t.m) * W; e += 32 * N) {

@@ -1,12 +1,12 @@
-// A tile of a front before anything is eliminated from it: entries of A and the contribution blocks
-// of the children, extend-added (Duff, Reid, 1983) in shared memory in a fixed order: entries
-// first, then the children in theirs, so that results are reproducible. By a block of 128 threads;
-// a warp takes every fourth column of a child's part, a lane rows of it.
+// Assembly of a tile of a front: entries of A, then the contribution blocks of the children in
+// their order, extend-added in shared memory (Duff, Reid, 1983). The fixed order makes results
+// reproducible. By a block of 128 threads; a warp takes every fourth column of a child's part, a
+// lane rows of it.
 #pragma once
 #include "sparse/front.cuh"
 #include "common/ptx.cuh"
 
-// What a tile begins with. LOWER_PART: tile (i, j) of L and of the contribution block; UPPER_PART:
+// The tile to assemble. LOWER_PART: tile (i, j) of L and of the contribution block; UPPER_PART:
 // tile (i, j) of the transpose of U.
 enum Part : int { LOWER_PART = 0, UPPER_PART = 1 };
 
@@ -15,14 +15,14 @@ template <int LD, class T> __device__ inline void clear_tile(T *tile) {
     for (int e = threadIdx.x; e < LD * FRONT_TILE; e += blockDim.x) tile[e] = zero<T>();
 }
 
-// The part of a child's contribution block that falls into a tile of its parent.
+// The part of a child's contribution block that belongs to a tile of its parent.
 struct ChildPart {
     int r0, r1, c0, c1, m;  // rows and columns of the block, and its order
-    long long block, map;   // where the block and the places of its rows in the parent lie
+    long long block, map;   // offsets of the block and of its relative indices
 };
 
-// The part of child c in tile (i, j) of its parent. Rows of the tile are rows of the block for
-// LOWER_PART and its columns for UPPER_PART.
+// Return the part of child c in tile (i, j) of its parent. Rows of the tile are rows of the block
+// for LOWER_PART and its columns for UPPER_PART.
 __device__ inline ChildPart child_part(const Fronts &tree, int c, Part part, int i, int j) {
     long long map = tree.cut_pointer[c];
     int down = part == LOWER_PART ? i : j, across = part == LOWER_PART ? j : i;
@@ -31,8 +31,8 @@ __device__ inline ChildPart child_part(const Fronts &tree, int c, Part part, int
     return {cut[down], cut[down + 1], cut[across], cut[across + 1], m, tree.block[c], map};
 }
 
-// Add a child's part to the tile. The threads of a warp go along the block's columns, as it lies in
-// memory; all loads of eight columns are under way together.
+// Add a child's part to the tile. The threads of a warp follow the block's columns, which are
+// contiguous; all loads of eight columns (four of complex<double>) are pending together.
 template <int LD, class T>
 __device__ inline void extend_add(
     T *tile, const Front<T> &f, ChildPart p, Part part, int i, int j, const T *blocks) {

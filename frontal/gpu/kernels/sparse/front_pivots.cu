@@ -1,12 +1,12 @@
-// After front_tiles.cu by LU or LDL, where rows went inside diagonal tiles: front_rows interchanges
-// the rows of L left of each diagonal tile as those of the tile were, as LAPACK's getrf does; then
-// front_pivots makes its interchanges, from 1, of the places that rows went to.
+// After front_tiles.cu with LU or LDL, which moves rows inside diagonal tiles: front_rows moves the
+// rows of L left of each diagonal tile like those of the tile, as LAPACK's getrf does; then
+// front_pivots converts the positions of rows to LAPACK's interchanges, from 1.
 //
 // The list has {front, tile, first column} for every PIVOT_COLUMNS columns left of a diagonal tile,
-// and for the first tile once. A block of front_rows takes one of them, where most find nothing to
-// do: thread t owns row t % 64 of the tile, and every second group of 16 columns. A block of
-// front_pivots takes a tile. Static shared memory: four integers a row. Blocks do not wait for each
-// other.
+// and one entry for the first tile. Tile map: a block of front_rows takes one entry; most find no
+// moved rows. Thread t owns row t % 64 of the tile, and every second group of 16 columns (8 of
+// complex<double>). A block of front_pivots takes a tile. Static shared memory: four integers per
+// row. Blocks do not wait for each other.
 #include "sparse/front.cuh"
 
 using T = SCALAR;

@@ -1,19 +1,19 @@
 // Factorization of the small fronts of one level of an assembly tree, each from its assembly to its
-// end: A = L·Lᴴ, P·A = L·U with P inside the pivot block (LU), or P·A·Pᵀ = L·D·Lᴴ (LDL). front.cuh
-// names the method.
+// end: A = L·Lᴴ, P·A = L·U with P inside the pivot block (LU), or P·A·Pᵀ = L·D·Lᴴ (LDL). The method
+// is in front.cuh.
 //
 // Tile map: fronts of up to 64, 32 and 16 rows take 64, 32 and 16 threads; a block of 64 threads
 // has 1, 2 or 4 of them, and thread r of a front owns row r. The front lies in dynamic shared
-// memory (SmallTile in small_front.cuh; the host knows its size). Columns go in panels of 16,
-// eliminated in registers; what that makes of the panel's other columns is part of the contribution
-// block. The rest of this are products of 16×16 by warps, stored from registers: it is written
-// once, in the place of blocks that levels below have read. Launches follow each other:
-// nobody waits for flags.
+// memory (SmallTile in small_front.cuh; the host computes its size). Columns are eliminated in
+// registers in panels of 16. The last panel's other columns belong to the contribution block; the
+// rest of that block is computed as 16×16 products by warps and stored from registers: it is
+// written once, over blocks that lower levels have read. Deadlock: none, since launches are ordered
+// and no thread waits for flags.
 //
-// Cholesky is left-looking: before a panel is eliminated, its columns take the products of all
-// panels before. LU (small_lu.cuh) and LDL, whose rows are interchanged, are right-looking. LDL begins
-// without interchanges; where that is not good enough, small_pivots.cuh goes on. Sums are taken in
-// a fixed order.
+// Cholesky is left-looking: before a panel is eliminated, the products of all earlier panels are
+// subtracted from its columns. LU (small_lu.cuh) and LDL, whose rows are interchanged, are
+// right-looking. LDL begins without interchanges; if that is not stable, small_pivots.cuh
+// continues. Sums have a fixed order.
 //   list   the level's fronts from `first` on: `large` of up to 64 rows, `medium` of up to 32, then
 //          `small` of up to 16
 #include "sparse/small_front.cuh"
@@ -22,12 +22,12 @@
 using T = SCALAR;
 using R = real_t<T>;
 constexpr int THREADS = SMALL_THREADS;
-// Blocks on a multiprocessor: as many as there are registers for.
+// Blocks per multiprocessor, limited by registers.
 constexpr int RESIDENTS = sizeof(T) == 4 ? 10 : sizeof(T) == 8 ? 8 : 6;
 
 using Outputs = SmallOutputs<T>;
 
-// One front, as each of its threads knows it.
+// State of a front in each of its threads.
 template <int ORDER> struct Small {
     using Tile = SmallTile<T, ORDER>;
     Tile &tile;
@@ -37,8 +37,8 @@ template <int ORDER> struct Small {
     __device__ int k() const { return tile.front.k; }
     __device__ int m() const { return tile.front.m; }
     __device__ int order() const { return k() + m(); }
-    // Row `lane` of L in the factor (of Cholesky if it is an update row), its leading dimension, and
-    // the contribution block less its first row and column.
+    // The address of row `lane` of L in the factor (with Cholesky only update rows), its leading
+    // dimension, and the address of the contribution block minus k rows and columns.
     __device__ T *row() const {
         T *first = to.factor + tile.front.panel + lane;
         if (!CHOLESKY && lane < k()) return first + (LU ? 0 : k() * padded<T>(m()));
@@ -55,7 +55,7 @@ template <int ORDER> struct Small {
         for (int j = 0; j < NB; ++j) a[j] = lane >= p ? from[j * Tile::LD] : zero<T>();
     }
 
-    // The columns of a panel from w on, which are no pivots', are of the contribution block.
+    // Store the columns of a panel from w on, behind the pivots, in the contribution block.
     __device__ void put_columns(const T (&a)[NB], int p, int w) const {
         int m = this->m(), order = this->order(), last = lane >= order ? -1 : lane - p;
         if (LU) last = lane < order && lane >= k() ? order - 1 - p : -1;
@@ -65,7 +65,7 @@ template <int ORDER> struct Small {
             if (j >= w && j <= last) *target = a[j];
     }
 
-    // The contribution block's other columns, less the product of columns from…k−1.
+    // Store the contribution block's other columns, minus the product of columns from…k−1.
     __device__ void put_rest(int from) const {
         int turn = Tile::warp(), k = this->k(), m = this->m(), order = k + m;
         T *target = block();
@@ -81,7 +81,7 @@ template <int ORDER> struct Small {
             }
     }
 
-    // The contribution block, where all of it is in the tile.
+    // Store the contribution block if all of it is in the tile.
     __device__ void put_block() const {
         int m = this->m();
         T *target = block() + lane;
@@ -89,8 +89,8 @@ template <int ORDER> struct Small {
             target[c * m] = tile.data[lane + c * Tile::LD];
     }
 
-    // Columns from c0 on (with rows from r0 on, or with D from the diagonal on) take the product of
-    // columns from…to−1.
+    // Subtract the product of columns from…to−1 from columns c0…last_column−1, rows from r0 on, or
+    // with D from the diagonal on.
     __device__ void update(int r0, int c0, int last_column, int from, int to) const {
         int turn = Tile::warp();
         for (int c = c0; c < last_column; c += NB)
@@ -103,7 +103,8 @@ template <int ORDER> struct Small {
         tile.sync();
     }
 
-    // Those of L and of the transpose of U at once where there are threads for both.
+    // Store the inverses; with LU those of L and of the transpose of U at once if there are enough
+    // threads.
     __device__ void put_inverses() const {
         int k = this->k(), passes = LU && 2 * k > ORDER ? 2 : 1;
         for (int pass = 0; pass < passes; ++pass) {
@@ -120,9 +121,9 @@ template <int ORDER> struct Small {
 };
 
 #if !LU && !LDL
-// Eliminate w columns of the panel at p, whose row `row` − p is a; `most` as for the whole warp.
-// The columns go to the tile, still to be divided by the roots of their pivots; returns this row's
-// pivot. See potf2.cuh for the chain from one pivot to the next.
+// Eliminate w columns of the panel at p, whose row `row` is a; `most` is the largest w in the warp.
+// The columns go to the tile, not yet divided by the roots of their pivots; returns this row's
+// pivot. potf2.cuh describes the chain from one pivot to the next.
 template <int ORDER>
 __device__ inline R eliminate(const Small<ORDER> &f, T (&a)[NB], int p, int w, int most) {
     auto &tile = f.tile;
@@ -151,7 +152,7 @@ __device__ inline R eliminate(const Small<ORDER> &f, T (&a)[NB], int p, int w, i
     return pivot;
 }
 
-// Divide the columns by the roots, in the tile and in the factor; columns beyond w become zero.
+// Divide the columns by the roots, in the tile and in the factor; columns from w on become zero.
 template <int ORDER>
 __device__ inline void put_panel(const Small<ORDER> &f, R pivot, int p, int w) {
     auto &tile = f.tile;
@@ -213,7 +214,7 @@ template <int ORDER> __device__ inline void put_factors(const Small<ORDER> &f) {
 #endif
 
 #if LDL
-// Without interchanges as long as that goes, then with pivots of the whole front.
+// Eliminate without interchanges while that is stable, then with pivots from the whole front.
 template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
     auto &tile = f.tile;
     SmallPivots<T, ORDER> pivots{tile, f.to, f.lane, f.k(), f.order()};
@@ -250,7 +251,8 @@ template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
 #include "sparse/small_lu.cuh"
 #endif
 
-// Front `index` of the list, where it exists; fronts of half a warp go along empty where not.
+// Factor front `index` of the list if it exists; threads of a missing front that shares a warp run
+// with an empty one.
 template <int ORDER>
 __device__ inline void run(
     const SmallFronts &all, const Outputs &to, int index, bool exists, const T *values) {

@@ -1,16 +1,16 @@
-// What forward and backward substitution over the fronts share: tasks, messages, products.
+// Common parts of forward and backward substitution over the fronts: tasks, messages, products.
 //
-// WIDTH right-hand sides are solved together. In global memory those of a row lie side by side, in
-// shared memory the rows of one lie together. Whoever reads a message (messages.cuh) for the last
-// time makes it unset again: a sweep ends with all messages unset, as it began, but for y of large
-// fronts, which the second one makes unset, and the solution, whose messages of the second sweep lie
-// where those of the first one were.
+// WIDTH right-hand sides are solved together. Those of a row are adjacent in global memory; in
+// shared memory the rows of one are adjacent. The last reader of a message (messages.cuh) resets
+// it: a sweep ends with all messages unset, as it began. Exceptions are y of large fronts, which
+// the second sweep resets, and the solution, whose messages of the second sweep replace those of
+// the first one.
 //
-// Deadlock: blocks, or for small fronts warps, take tasks from a list by tickets (scheduler.cuh),
-// and a task waits for messages of tasks before it alone, or of launches before. Solves over the
-// tree: Liu, "The multifrontal method for sparse matrix solution: theory and practice" (1992); that
-// wait for values and not for levels: Liu, Li, Hogg, Duff, Vinter, "A synchronization-free
-// algorithm for parallel sparse triangular solves" (2016).
+// Deadlock: blocks, or warps for small fronts, take tasks from a list by tickets (scheduler.cuh),
+// and a task waits only for messages of earlier tasks or of earlier launches. Solves over the tree:
+// Liu, "The multifrontal method for sparse matrix solution: theory and practice" (1992); waits for
+// values instead of levels: Liu, Li, Hogg, Duff, Vinter, "A synchronization-free algorithm for
+// parallel sparse triangular solves" (2016).
 #pragma once
 #include "sparse/front.cuh"
 #include "common/messages.cuh"
@@ -34,18 +34,18 @@
 constexpr int W = WIDTH, TILE = FRONT_TILE, warps = SOLVE_WARPS, threads = 32 * warps;
 constexpr int VALUES = TILE * W;      // of a tile of rows
 constexpr int INVERSE_LD = TILE + 1;  // odd, for reads along rows
-// Of the two triangular factors the first is L, and the second U; for Aᵀ the transposes of U and L.
+// The first triangular factor is L and the second U; for Aᵀ they are the transposes of U and L.
 constexpr bool upper_first = LU && FLIP, upper_last = LU && !FLIP;
-// Whether the first sweep interchanges rows, and the last one does.
+// Whether the first and the last sweep interchange rows.
 constexpr bool moves_first = LDL || upper_last, moves_last = LDL || upper_first;
-// Whether ones on the diagonal of the inverses are not there: of L by LU.
+// Whether the ones on the diagonal of the inverses are implicit: those of L with LU.
 constexpr bool unit_first = LU && !upper_first, unit_last = LU && !upper_last;
 
 // --- messages ------------------------------------------------------------------------------------
 
-// Add what children sent to rows of a front, for one right-hand side each; a negative row stands
-// for none. The messages are free again. All rows are asked for at once, and the children one after
-// the other.
+// Add the messages of children to rows of a front, for one right-hand side each, and reset them; a
+// negative row means none. The messages of all rows are requested at once, those of several
+// children one by one.
 template <int N, class T>
 __device__ __forceinline__ void receive(
     T (&sum)[N], const Solve<T> &s, const SolveTask &t, const int (&row)[N], const int (&rhs)[N]) {
@@ -75,13 +75,13 @@ __device__ __forceinline__ void receive(
     }
 }
 
-// Which row of a front comes to pivot row `row`: one of the same tile.
+// Return the row of a front that moves to pivot row `row`, in the same tile.
 template <class T> __device__ inline int moved_row(const Solve<T> &s, const SolveTask &t, int row) {
     return row / TILE * TILE + s.place[t.start + row];
 }
 
-// A pivot row of the right-hand side, interchanged; `row` becomes the row of the front that comes
-// here.
+// Return an interchanged pivot row of the right-hand side; `row` becomes the row of the front that
+// moves here.
 template <class T>
 __device__ inline T pivot_row(const Solve<T> &s, const SolveTask &t, int &row, int j) {
     if (moves_first) row = moved_row(s, t, row);
@@ -89,7 +89,7 @@ __device__ inline T pivot_row(const Solve<T> &s, const SolveTask &t, int &row, i
 }
 
 // LDL: v ← D⁻¹·v for row `row` of a front and one right-hand side, and for the next row if both are
-// a 2×2 pivot; whose second row does nothing. Rows of v lie together.
+// a 2×2 pivot; the call for its second row does nothing. Rows of v are adjacent.
 template <class T>
 __device__ inline void divide(const Solve<T> &s, const SolveTask &t, int row, T *v) {
     const T *d = s.diagonal + t.start + row, *e = s.coupling + t.start + row;
@@ -108,7 +108,7 @@ template <class T> __device__ inline Front<T> front_of(const SolveTask &t, T *fa
     return f;
 }
 
-// The inverse of a diagonal tile, as front.cuh has it.
+// The inverse of a diagonal tile, in the layout of front.cuh.
 template <class T>
 __device__ inline Triangle<const T> inverse_of(const Front<T> &f, int i, bool upper) {
     Triangle<T> found = f.inverse(i, upper);
@@ -116,8 +116,8 @@ __device__ inline Triangle<const T> inverse_of(const Front<T> &f, int i, bool up
 }
 
 // --- products with 8 columns of a tile for each warp ---------------------------------------------
-// A lane holds 16 entries. By rows: its two rows of 8 columns; by columns: 8 rows of columns
-// lane/8 and lane/8 + 4. PAIRED rows are neighbours and come by one read (16 bytes for double).
+// A lane holds 16 entries. By rows: its two rows of 8 columns; by columns: 8 rows of columns lane/8
+// and lane/8 + 4. PAIRED rows are adjacent and loaded by one read (16 bytes for double).
 
 template <class T> constexpr bool paired = sizeof(T) < 16;
 template <class T> struct alignas(2 * sizeof(T)) Two {
@@ -133,9 +133,9 @@ template <bool PAIRED> __device__ inline int lane_row_of_column(int q) {
     return PAIRED ? 2 * lane + 16 * (q / 2) + q % 2 : lane + 8 * q;
 }
 
-// e ← up to 64×8 entries by rows, if not PAIRED from row first + c on in column c, which is one if
-// UNIT; zeros outside, but for a row behind the last one. If it SHRINKS, from each column to the next
-// is one less, as in packed triangles.
+// e ← up to 64×8 entries by rows. Unless PAIRED, column c begins at row first + c, which is one if
+// UNIT. Entries outside are zero, except the row behind the last one. With SHRINKS = 1 the distance
+// of columns decreases by one per column, as in packed triangles.
 template <bool PAIRED, bool UNIT = false, int SHRINKS = 0, class T>
 __device__ inline void load_rows(
     T (&e)[16], const T *a, int ld, int rows, int columns, int first = -8) {
@@ -186,7 +186,7 @@ __device__ inline void load_columns(
     }
 }
 
-// The same of columns c…c+7 of a triangle of k rows, of Cholesky a packed one, with ones on its
+// The same for columns c…c+7 of a triangle of k rows, packed with Cholesky, with ones on its
 // diagonal if UNIT, and zeros above it.
 template <bool UNIT, class T>
 __device__ inline void load_rows(T (&e)[16], const Triangle<const T> &a, int k, int c) {
@@ -199,7 +199,7 @@ __device__ inline void load_columns(T (&e)[16], const Triangle<const T> &a, int 
     load_columns<false, UNIT, CHOLESKY>(e, a.data + first, ld, k, k - c, c);
 }
 
-// sum[h] += Σ entries · v over the columns; the right-hand sides of v lie LD apart.
+// sum[h] += Σ entries · v over the columns; the right-hand sides of v are LD apart.
 template <int LD, class T>
 __device__ inline void multiply_rows(
     T (&sum)[2][W], const T (&e)[16], const T *v, int columns = 8) {
@@ -213,9 +213,8 @@ __device__ inline void multiply_rows(
         }
 }
 
-// sum[u] += Σ conj(entries) · v over the rows; conj where the second factor is the adjoint. Of v no
-// more is read than one row behind the last one. Entries are looked at here, and not when they are
-// asked for.
+// sum[u] += Σ conj(entries) · v over the rows; conj if the second factor is the adjoint. At most
+// one row of v behind the last one is read. Entries are checked here, not when they are requested.
 template <bool PAIRED, int LD, class T>
 __device__ inline void multiply_columns(T (&sum)[2][W], const T (&e)[16], const T *v, int rows) {
 #pragma unroll
@@ -239,8 +238,7 @@ __device__ inline void multiply_columns(T (&sum)[2][W], const T (&e)[16], const 
         }
 }
 
-// The sums by columns of all lanes of a column, to all of them; f(c, j, sum) for each of the 8
-// columns.
+// Add the sums by columns over the lanes of a column; call f(c, j, sum) for each of the 8 columns.
 template <class T, class F> __device__ inline void each_column(T (&sum)[2][W], F f) {
 #pragma unroll
     for (int u = 0; u < 2; ++u)
@@ -258,9 +256,9 @@ template <class T> __device__ inline void clear(T (&sum)[2][W]) {
     for (int i = 0; i < 2 * W; ++i) sum[i / W][i % W] = zero<T>();
 }
 
-// --- entries that are asked for before they are needed -------------------------------------------
-// Steps 0…count−1 take turns with `ahead` sets of entries, each asked for while the ones before it
-// are used: load(entries, step), then use(entries, step).
+// --- entries that are requested before they are needed -------------------------------------------
+// Steps 0…count−1 use `ahead` sets of entries in turn, each requested while the previous ones are
+// used: load(entries, step), then use(entries, step).
 
 constexpr int ahead = AHEAD;
 

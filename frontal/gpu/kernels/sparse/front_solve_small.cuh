@@ -1,4 +1,4 @@
-// Small fronts, one for a warp at a time, in the substitutions of front_solve.cuh: up to 64 pivots
+// Small fronts, one per warp at a time, in the substitutions of front_solve.cuh: up to 64 pivots
 // and SMALL_ROWS rows in all, so that a front's vector fits the warp's part of shared memory.
 #pragma once
 #include "sparse/front_solve.cuh"
@@ -6,13 +6,13 @@
 // The fronts of a warp, one after the other.
 template <bool REVERSED, class T> using Turns = WarpTickets<warps, REVERSED, SolveTask, Solve<T>>;
 
-// Where y of a front is: in the place of its right-hand side.
+// The address of a front's y, which replaces its right-hand side.
 template <class T> __device__ inline T *place_of_y(const Solve<T> &s, const SolveTask &t) {
     return s.z + (long long)t.start * W;
 }
 
-// The rows of L, or with `upper` of the transpose of U, below the only pivot tile of a small front.
-// As Front has them; this takes fewer registers.
+// The rows of L or, if `upper`, of the transpose of U, below the only pivot tile of a small front.
+// As in Front, with fewer registers.
 template <class T>
 __device__ inline Matrix<T> rows_below(const SolveTask &t, T *factor, bool upper) {
     int k = padded<T>(t.k), m = padded<T>(t.m);

@@ -1,9 +1,9 @@
 // One tile of 64 rows of a front for a block of 8 warps, in the substitutions of front_solve.cuh.
 //
-// A warp owns 8 columns of each tile of 64×64, in registers; dynamic shared memory is TileMemory:
-// the tile's vectors and sums, and an inverse, which IN_PLACE is read where it is instead. Tiles of
-// a dense triangle by ordered tickets: Hogg,
-// "A fast dense triangular solve in CUDA" (2013).
+// A warp owns 8 columns of each tile of 64×64, in registers. Dynamic shared memory is TileMemory:
+// the tile's vectors and sums, and an inverse, which with IN_PLACE is read from global memory
+// instead. Tiles of a dense triangle by ordered tickets: Hogg, "A fast dense triangular solve in
+// CUDA" (2013).
 #pragma once
 #include "sparse/front_solve.cuh"
 
@@ -13,7 +13,7 @@
 
 // Shared memory of a tile.
 template <class T> struct TileMemory {
-    T *staged;  // twice a tile of the vector that a product takes
+    T *staged;  // two tiles of the vector in a product
     T *sums;    // those by rows of each warp, and those by columns
     T *b;       // the tile's own rows
     T *inverse;
@@ -30,7 +30,7 @@ template <class T> struct TileMemory {
     }
 };
 
-// Call f(row, right-hand side, place in shared memory, number) for each value of a tile.
+// Call f(row, right-hand side, offset in shared memory, number) for each value of a tile.
 constexpr int values_each = (VALUES + threads - 1) / threads;
 template <class F> __device__ inline void each_value(F f) {
 #pragma unroll
@@ -40,8 +40,8 @@ template <class F> __device__ inline void each_value(F f) {
     }
 }
 
-// v ← the values of a tile at place(row, right-hand side, number), or zero where that is null: all
-// are asked for before any is waited for.
+// v ← the values of a tile at place(row, right-hand side, number), or zero if that is null: all are
+// requested before any is waited for.
 template <class T, class Place> __device__ __forceinline__ void take_values(T *v, Place place) {
     const T *from[values_each];
     T seen[values_each];
@@ -53,8 +53,8 @@ template <class T, class Place> __device__ __forceinline__ void take_values(T *v
         [&](int, int, int at, int n) { v[at] = from[n] ? take(from[n], seen[n]) : zero<T>(); });
 }
 
-// Begin to fetch the inverse of a pivot tile, a lower triangle; zeros around it, and ones on its
-// diagonal if UNIT.
+// Begin to fetch the inverse of a pivot tile, a lower triangle, with zeros around it, and ones on
+// its diagonal if UNIT.
 template <bool UNIT, class T>
 __device__ inline void fetch_inverse(TileMemory<T> &memory, Triangle<const T> kept) {
     if (IN_PLACE) {
@@ -73,7 +73,7 @@ __device__ inline void fetch_inverse(TileMemory<T> &memory, Triangle<const T> ke
     copy_async_commit();
 }
 
-// Sums to shared memory: by rows for each warp, by columns behind them.
+// Store sums in shared memory: by rows for each warp, by columns behind them.
 template <class T> __device__ inline void put_rows(T *sums, const T (&sum)[2][W]) {
     sums += threadIdx.x / 32 * VALUES;
 #pragma unroll
@@ -92,8 +92,8 @@ template <class T> __device__ inline T sum_of_warps(const T *sums, int at) {
     return total;
 }
 
-// The inverse (its transpose for TRANSPOSE, the conjugate one if that is the second factor) times b:
-// four terms of each result, which product_at adds.
+// Multiply b by the inverse (its transpose if TRANSPOSE, conjugated if the second factor is the
+// adjoint): four terms of each result, which product_at adds.
 template <bool TRANSPOSE, bool UNIT, class T>
 __device__ inline void multiply_inverse(const TileMemory<T> &memory) {
     int r = threadIdx.x % TILE, quarter = threadIdx.x / TILE;

@@ -1,35 +1,35 @@
-// Factorization of all fronts of an assembly tree that are too large to be factored whole, as tasks
-// of one launch: A = L·Lᴴ, or with P inside the diagonal tiles P·A = L·U (LU) or P·A·Pᵀ = L·D·Lᴴ
-// (LDL). front.cuh names the method; fronts as tasks of tiles: Hogg, Reid, Scott, "Design of a
-// multicore sparse Cholesky factorization using DAGs" (2010).
+// Factorization of all fronts of an assembly tree that are not small, as tasks of one launch: A =
+// L·Lᴴ, or with P inside the diagonal tiles P·A = L·U (LU) or P·A·Pᵀ = L·D·Lᴴ (LDL). The method is
+// in front.cuh; fronts as tasks of tiles: Hogg, Reid, Scott, "Design of a multicore sparse Cholesky
+// factorization using DAGs" (2010).
 //
 // A task is a tile (i, j) of 64×64 of a front, from its assembly to its end:
 //   C = A(i,j) + Σ children − Σ_{p<j} L(i,p)·L(j,p)ᴴ;   i = j: L(j,j), and its inverse V;
 //   i > j: L(i,j) = C·Vᴴ;   j a tile of update rows: C is a tile of the contribution block.
-// Without LU the task (i, i) sums up p < i-1 only and stores C; the task (i, i-1), when it has
-// L(i,i-1), subtracts the square of it and makes L(i,i), which all others wait for. Columns of
-// L(j,j) are sent as soon as they are known: L(i,j) follows (tile_lookahead.cuh) and does not wait for
-// V, except where there would be too many messages. With D the second factor is L·D, kept beside L
-// while the front is worked on; where the diagonal tile needs pivots of order 2 L(i,j) waits for V,
-// and is C·Vᴴ·D⁻¹ with columns of C interchanged as those of the diagonal tile.
-// For LU the second factor is U(p,j), and there are tasks for the transpose of U with the factors
-// exchanged: C·Vᵀ with V the inverse of L(j,j). They and those of L follow as far as the diagonal
+// Without LU the task (i, i) sums only over p < i-1 and stores C; the task (i, i-1), after
+// L(i,i-1), subtracts its square and computes L(i,i), for which all others wait. Columns of L(j,j)
+// are sent as soon as they are computed: L(i,j) follows (tile_lookahead.cuh) without waiting for V,
+// unless there would be too many messages. With D the second factor is L·D, stored beside L while
+// the front is factored; if the diagonal tile needs pivots of order 2, L(i,j) waits for V, and is
+// C·Vᴴ·D⁻¹ with columns of C interchanged like those of the diagonal tile.
+// With LU the second factor is U(p,j), and there are tasks for the transpose of U with the factors
+// exchanged: C·Vᵀ with V the inverse of L(j,j). They and the tasks of L follow while the diagonal
 // tile needs no interchange.
 //
-// Deadlock: tasks lie in the list after all that they wait for, and are taken by tickets
-// (scheduler.cuh); who sends columns waits for no follower. Flags, zero at first: done[row] counts
-// the finished tiles of a row of tiles of L; upper_done[row] those of U alike, or that C of a
-// diagonal tile is stored; finished[front] the tiles of its contribution block; epoch[e] the tasks
-// of an epoch, for a front takes the place of contribution blocks that were last read in an earlier
-// one, which must be over with all before it.
+// Deadlock: in the list tasks come after all tasks that they wait for, and are taken by tickets
+// (scheduler.cuh); a sender of columns waits for no follower. Flags, zero at first: done[row]
+// counts the finished tiles of a row of tiles of L; upper_done[row] those of U, or that C of a
+// diagonal tile is stored; finished[front] the tiles of its contribution block; epoch[e] the
+// finished tasks of an epoch. A front is stored over contribution blocks that were last read in an
+// earlier epoch, which must be complete, as all before it.
 // Every tile is summed in one order: results are reproducible.
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
 // shared memory: the slices of the product, then in their place the tile; the assembled tile, then
-// in its place an inverse; and scratch, in which LU has the other inverse if TWO_INVERSES. A tile
-// that follows another stays in the place of the assembled one, and the factor takes that of the
-// slices. Where a device has too little of it, the second of these parts (OUTSIDE 1), or both (2),
-// are each block's part of a workspace in global memory.
+// in its place an inverse; and scratch, which with LU holds the other inverse if TWO_INVERSES. A
+// tile that follows another stays in the place of the assembled one, and the factor takes that of
+// the slices. If a device has too little, the second of these parts (OUTSIDE 1), or both (2), are
+// each block's part of a workspace in global memory.
 #include "sparse/front_gather.cuh"
 #include "sparse/getf2_tile.cuh"
 #include "common/scheduler.cuh"
@@ -50,21 +50,21 @@ using T = SCALAR;
 constexpr int SIZE = TILE_ROWS, ld = tile_ld<T>, threads = TILE_THREADS;
 constexpr int residents = sizeof(T) == 16 ? 1 : LU ? 2 : 3;
 using Product = Tile<T, SIZE, SIZE, 8, 2, 2, 4, same_type<T, double>>;
-// Of the operands that need most.
+// For the operands that need the most memory.
 constexpr int slices = Product::template elements_of<NoTrans, (LU ? NoTrans : ConjTrans)>;
 constexpr int work_elements = slices > tile_elements<T> ? slices : tile_elements<T>;
 
-// Of a diagonal tile: columns, and with LDL places of rows for each 16 of them.
+// Per diagonal tile: columns, and with LDL the places of rows after each 16 of them.
 constexpr int MESSAGES = LU ? 2 * SIZE * SIZE : LDL ? SIZE * (SIZE + 4) : SIZE * SIZE;
 
 using Tasks = TileTasks<T>;
 
-// One task, as all threads know it.
+// The current task, for all threads.
 struct Task {
     Front<T> front;
     Matrix<T> row;     // tile row i of L
     Matrix<T> other;   // without LU: tile row j of the second factor,
-    Triangle<T> kept;  // and the inverse in that of L
+    Triangle<T> kept;  // and the inverse in tile row j of L
     T *sent;           // messages of the front's first diagonal tiles
     T *product;        // L·D
     int number, i, j, epoch, need, sent_tiles;
@@ -72,7 +72,7 @@ struct Task {
 };
 
 #if OUTSIDE
-// This block's part of the workspace.
+// The address of this block's part of the workspace.
 __device__ inline T *&outside() {
     __shared__ T *part;
     return part;
@@ -92,7 +92,7 @@ __device__ inline T *assembled() {
     return work() + work_elements;
 #endif
 }
-// Scratch: 64 reals, or what LU takes.
+// Scratch: 64 reals, or the memory of LU or LDL.
 __device__ inline T *scratch() {
 #if OUTSIDE
     return shared_memory<T>() + (OUTSIDE > 1 ? 0 : work_elements);
@@ -101,14 +101,14 @@ __device__ inline T *scratch() {
 #endif
 }
 
-// Those of diagonal tile j: of L, and for LU behind them of the transpose of U.
+// The messages of diagonal tile j: of L, and with LU behind them of the transpose of U.
 __device__ inline T *messages(const Task &task, int j) { return task.sent + j * MESSAGES; }
 
 __device__ inline void stamp(const Tasks &tasks, int task, int phase) {
     if (TRACE && threadIdx.x == 0) tasks.trace[4 * task + phase] = nanoseconds();
 }
 
-// The part of child number q of the tree's list, when it is there; for one thread.
+// Return the part of child number q of the tree's list, when it is finished; for one thread.
 __device__ inline ChildPart wait_for_child(const Task &task, const Tasks &tasks, int q) {
     const Fronts &tree = *task.front.tree;
     int c = tree.children[q];
@@ -119,13 +119,14 @@ __device__ inline ChildPart wait_for_child(const Task &task, const Tasks &tasks,
     return p;
 }
 
-// The front's place is free: all have read what lay there. For one thread; the others wait for it.
+// Wait until all readers of the memory that the front takes have finished. For one thread; the
+// others wait for it.
 __device__ inline void wait_for_place(const Task &task, const Tasks &tasks) {
     if (!task.need) return;
     int over = acquire(tasks.over), need = task.need;
     if (over >= need) return;
     for (; over < need; ++over) wait_for(tasks.epoch + over, tasks.epoch_count[over]);
-    release_max(tasks.over, need);  // others need not look at each epoch
+    release_max(tasks.over, need);  // spares later tasks the check of each epoch
 }
 
 __device__ inline void assemble(
@@ -139,10 +140,10 @@ __device__ inline void assemble(
     clear_tile<ld>(tile);
     __syncthreads();
     if (threadIdx.x == threads - 1 && task.j < f.pivot_tiles) wait_for_place(task, tasks);
-    // a warp looks for the first children while the others add entries
+    // one warp waits for the first children while the others add entries
     if (threadIdx.x >= 32) add_entries<ld>(tile, tasks.entries, task.number, values, 32);
     for (int first = begin; first < last; first += TOGETHER) {
-        if (first > begin) __syncthreads();  // all are done with the children before
+        if (first > begin) __syncthreads();  // all have added the previous children
         if (threadIdx.x < min_(TOGETHER, last - first))
             parts[threadIdx.x] = wait_for_child(task, tasks, first + threadIdx.x);
         __syncthreads();
@@ -155,7 +156,7 @@ __device__ inline void assemble(
     __syncthreads();
 }
 
-// The same of L·D as a part of L.
+// The part of L·D that corresponds to a part of L.
 __device__ inline Matrix<T> times_d(const Task &task, Matrix<T> lower) {
     lower.data = task.product + (lower.data - task.front.panel);
     return lower;
@@ -176,7 +177,7 @@ __device__ __forceinline__ void accumulate(Product &tile, const Task &task, cons
             tile.template multiply<NoTrans, (conjugates ? ConjTrans : Transposed), true>(
                 columns(task.row), columns(task.other), work());
         } else {
-            auto above = [&](int c) {  // U(p…, c) where it lies in the diagonal block
+            auto above = [&](int c) {  // U(p…, c) in the diagonal block
                 return Matrix<T>{f.panel + (long long)SIZE * c * f.ld(c), f.k, f.rows(c), f.ld(c)}
                     .at(first, 0, depth);
             };
@@ -195,8 +196,8 @@ __device__ __forceinline__ void accumulate(Product &tile, const Task &task, cons
     }
 }
 
-// block = assembled − tile. What a partial tile has too much are rows and columns of the identity,
-// or zeros.
+// block = assembled − tile. Rows and columns beyond a partial tile become those of the identity, or
+// zeros.
 __device__ inline void subtract(Product &tile, const Task &task, T *block) {
     const Front<T> &f = task.front;
     int rows = f.rows(task.i), cols = f.rows(task.j), diagonal = task.i == task.j;
@@ -208,7 +209,7 @@ __device__ inline void subtract(Product &tile, const Task &task, T *block) {
     __syncthreads();
 }
 
-// Tile j of the task's row, of L or of U, is there for the tasks that need it.
+// Publish tile j of the task's row, of L or of U.
 __device__ inline void publish(const Task &task, const Tasks &tasks, int j, bool of_upper = false) {
     int row = task.front.tree->tile_row[task.front.s] + task.i;
     publish((of_upper ? tasks.upper_done : tasks.done) + row, j + 1);
@@ -220,7 +221,7 @@ __device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
     __syncthreads();
 }
 
-// Whether L(i,j), or its like of U, follows the factor of the diagonal tile.
+// Return whether L(i,j), or its counterpart of U, follows the factor of the diagonal tile.
 __device__ inline bool follows(const Task &task) {
     return task.i > task.j && task.j < task.sent_tiles;
 }
@@ -234,7 +235,7 @@ __device__ inline bool follows(const Task &task) {
 #include "sparse/cholesky_tasks.cuh"
 #endif
 
-// Store what is assembled less the product, for others: `flag` grows by one.
+// Store the assembled tile minus the product for other tasks, and increase `flag` by one.
 __device__ inline void store_difference(Product &tile, Matrix<T> target, int *flag) {
     tile.each([&](int r, int c, T &v) {
         if (r < target.rows && c < target.cols) target(r, c) = assembled()[r + c * ld] - v;
@@ -243,7 +244,7 @@ __device__ inline void store_difference(Product &tile, Matrix<T> target, int *fl
     if (threadIdx.x == 0) release_add(flag, 1);
 }
 
-// A tile of the contribution block: written once, over blocks that nobody reads any more.
+// Store a tile of the contribution block: written once, over blocks without further readers.
 __device__ inline void finish_contribution(
     Product &tile, const Task &task, const Tasks &tasks, T *factor) {
     const Front<T> &f = task.front;
@@ -254,8 +255,8 @@ __device__ inline void finish_contribution(
         tile, block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles), tasks.finished + f.s);
 }
 
-// Subtract the product from what is assembled: into work(), in its place beside a diagonal tile,
-// whose factor or inverse will take work(), or where others will take it.
+// Subtract the product from the assembled tile. The result goes to work(); below a diagonal tile,
+// whose factor or inverse will take work(), it stays in place; or it is stored for other tasks.
 __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *factor) {
     const Front<T> &f = task.front;
     int j = task.j;
@@ -309,7 +310,7 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *factor, cons
 extern "C" __global__ void __launch_bounds__(threads, residents)
     front_tiles(const __grid_constant__ Fronts tree, const __grid_constant__ Tasks tasks, T *factor,
         const T *values, T *workspace) {
-    __shared__ Task task;  // in shared memory it takes no registers while others are needed
+    __shared__ Task task;  // in shared memory it takes no registers
 #if OUTSIDE
     constexpr int own = tile_elements<T> + (OUTSIDE > 1 ? work_elements : 0);
     if (threadIdx.x == 0) outside() = workspace + (long long)blockIdx.x * own;

@@ -1,13 +1,13 @@
-// Both substitutions for many systems of one pattern, whose fronts are all small: what front_solve.cuh
-// and system.cu do for one matrix, by a team of TEAM warps for a whole system, whose vector stays in
-// shared memory from the right-hand side to the residual.
+// Both substitutions for many systems of one pattern with only small fronts: the work of
+// front_solve.cuh and system.cu for one matrix, by a team of TEAM warps for a whole system, whose
+// vector stays in shared memory from the right-hand side to the residual.
 //
-// Tile map: a team takes every (number of teams)-th system. Its warps go up and down through subtrees
-// of their own, and the first one through the fronts above these, while the others wait. Shared
-// memory of a team: WIDTH vectors of the system, in the order of elimination, each followed by what
-// all warps but the first have for the pivot rows of the fronts above; then for each warp WIDTH
-// vectors of a front, SMALL_LD apart. Sums have an order of their own, whatever the grid. A block is
-// one team, or some of one warp.
+// Tile map: a team takes every (number of teams)-th system. Its warps sweep through subtrees of
+// their own, and the first one through the fronts above these, while the others wait. Shared memory
+// of a team: WIDTH vectors of the system, in elimination order, each followed by the contributions
+// of all warps except the first to the pivot rows of the fronts above; then for each warp WIDTH
+// vectors of a front, SMALL_LD apart. Sums have a fixed order for any grid. A block is one team, or
+// several teams of one warp.
 #include "sparse/front_solve_small.cuh"
 #include "sparse/moduli.cuh"
 
@@ -20,18 +20,18 @@
 
 using T = SCALAR;
 using R = real_t<T>;
-constexpr int MOST = TEAM > 1 ? 32 * TEAM : threads;  // of a block
+constexpr int MOST = TEAM > 1 ? 32 * TEAM : threads;  // threads of a block
 
-// Wait for the team.
+// Synchronize the team.
 __device__ inline void meet() {
     if (TEAM > 1) __syncthreads();
     else __syncwarp();
 }
-// A thread of a team, and how many it has.
+// The number of a thread in its team, and the size of the team.
 __device__ inline int member() { return threadIdx.x % (32 * TEAM); }
 constexpr int members = 32 * TEAM;
 
-// A system as its warp knows it.
+// State of a system in its warps.
 struct System {
     const Solve<T> &s;
     const Trees &of;
@@ -39,8 +39,8 @@ struct System {
     int number;
 
     __device__ long long first() const { return (long long)number * of.n; }
-    // The vectors from a front's pivots on; and rows of the system that are its update rows, in the
-    // second sweep, and in the first one, where some belong to the warp.
+    // The vectors from a front's pivots on; and the rows of the system that are its update rows, in
+    // the second sweep, and in the first one, where some rows belong to the warp.
     __device__ T *pivots(const SolveTask &t) const { return whole + (int)(t.start - first()); }
     __device__ const int *rows(const SolveTask &t) const {
         return of.rows + (t.pointer - (long long)number * of.updates);
@@ -51,7 +51,7 @@ struct System {
     __device__ int place(const SolveTask &t, int row) const { return moved_row(s, t, row); }
 };
 
-// A task of a system's fronts, in shared memory, while the next one is on its way.
+// The current task of a system's fronts, in shared memory, while the next one is loaded.
 struct Tasks {
     static constexpr int words = sizeof(SolveTask) / sizeof(int4);
     const SolveTask *list;
@@ -76,7 +76,7 @@ struct Tasks {
     }
 };
 
-// mine ← the front's part of the vectors, rows interchanged where the first sweep does that.
+// mine ← the front's part of the vectors, with rows interchanged if the first sweep does that.
 __device__ inline void fetch_up(const System &a, const SolveTask &t) {
     T *from = a.pivots(t);
     for (int r = threadIdx.x % 32; r < t.k; r += 32) {
@@ -87,8 +87,8 @@ __device__ inline void fetch_up(const System &a, const SolveTask &t) {
     __syncwarp();
 }
 
-// y1 = W·b1, and the update rows of the system less L21·y1: first 8 columns of the inverse a step,
-// then 8 columns of 64 update rows.
+// y1 = W·b1; subtract L21·y1 from the update rows of the system: first 8 columns of the inverse per
+// step, then 8 columns of 64 update rows.
 __device__ inline void solve_up(const System &a, const SolveTask &t) {
     Triangle<const T> inverse = inverse_of(t, a.factor, upper_first);
     Matrix<T> below = rows_below(t, a.factor, upper_first);
@@ -125,7 +125,7 @@ __device__ inline void solve_up(const System &a, const SolveTask &t) {
     });
 }
 
-// mine ← y1, with D⁻¹·y1 in its place, then the solution of the update rows from padded(k) on.
+// mine ← y1, or D⁻¹·y1 with D, then the solution of the update rows from padded(k) on.
 __device__ inline void fetch_down(const System &a, const SolveTask &t) {
     int lane = threadIdx.x % 32;
     T *from = a.pivots(t), *updates = a.mine + padded<T>(t.k);
@@ -146,7 +146,8 @@ __device__ inline void fetch_down(const System &a, const SolveTask &t) {
     }
 }
 
-// x1 = Wᴴ·(y1 − L21ᴴ·x2): first 64 update rows of 8 columns a step, then 8 columns of the inverse.
+// x1 = Wᴴ·(y1 − L21ᴴ·x2): first 64 update rows of 8 columns per step, then 8 columns of the
+// inverse.
 __device__ inline void solve_down(const System &a, const SolveTask &t) {
     Matrix<T> below = rows_below(t, a.factor, upper_last);
     T *updates = a.mine + padded<T>(t.k);
@@ -189,7 +190,7 @@ __device__ inline void solve_down(const System &a, const SolveTask &t) {
     });
 }
 
-// Add what the other warps have for the pivot rows of the fronts above all subtrees.
+// Add the other warps' contributions to the pivot rows of the fronts above all subtrees.
 __device__ inline void gather(const System &a) {
     int tops = a.of.tops;
     meet();
@@ -204,7 +205,7 @@ __device__ inline void gather(const System &a) {
     meet();
 }
 
-// A warp's fronts from `first` to `last` in the order of its team: the first sweep, and the second.
+// The first and the second sweep over a warp's fronts `first`…last−1 in the order of its team.
 __device__ inline void go_up(const System &a, Tasks &tasks, int first, int last) {
     if (TEAM == 1 || first < last) tasks.ask(a, first);
     for (int q = first; q < last; ++q) {
@@ -220,7 +221,7 @@ __device__ inline void go_down(const System &a, Tasks &tasks, int first, int las
     }
 }
 
-// Both sweeps over the fronts of a system: what is the warp's, then what is above, and back.
+// Both sweeps over the fronts of a system: the warp's subtree, then the fronts above, and back.
 __device__ inline void solve_system(const System &a) {
     Tasks tasks(a.s.tasks + (long long)a.number * a.of.fronts);
     if constexpr (TEAM == 1) {
@@ -244,8 +245,8 @@ __device__ inline void solve_system(const System &a) {
     }
 }
 
-// Maxima of a system for one right-hand side, of all threads, to sizes[0]…: 0: |r|, 1: |x|, 2: |b|,
-// 3: |r| / (|op(A)||x| + |b|), and for 4, rowwise errors, the same, which is no less.
+// Write the maxima of a system over all threads, for one right-hand side, to sizes[0]…: 0: |r|, 1:
+// |x|, 2: |b|, 3: |r| / (|op(A)||x| + |b|), 4: the same, which bounds rowwise errors from above.
 __device__ inline void put_sizes(R (&size)[4], int step, double *sizes) {
     __shared__ R found[4][MOST / 32];
     int warp = threadIdx.x / 32;
@@ -265,8 +266,8 @@ __device__ inline void put_sizes(R (&size)[4], int step, double *sizes) {
     for (int q = 0; q < 5; ++q, sizes += step) *sizes = (double)size[min(q, 3)];
 }
 
-// As system_enter: scale·given in the order of elimination, zeros beyond `width`, and for rows of
-// the fronts above.
+// As system_enter: scale·given in elimination order; zeros beyond `width`, and in the contributions
+// to rows of the fronts above.
 __device__ inline void enter(const System &a, int width, const T *given) {
     long long total = (long long)a.of.n * a.of.systems;
     given += a.first();
@@ -286,8 +287,8 @@ __device__ inline void enter(const System &a, int width, const T *given) {
     meet();
 }
 
-// As system_leave, for a right-hand side: x = before + scale·y; the vector becomes x, still in the
-// order of elimination. Returns the largest |x| of this thread.
+// As system_leave, for one right-hand side: x = before + scale·y; y becomes x, still in elimination
+// order. Returns the largest |x| of this thread.
 __device__ inline R leave(const System &a, T *y, const T *before, T *x) {
     R most = 0;
 #pragma unroll 2
@@ -303,7 +304,7 @@ __device__ inline R leave(const System &a, T *y, const T *before, T *x) {
     return most;
 }
 
-// The largest of a number of each thread of a system; NaN if one is. All threads must call it.
+// Return the largest number of all threads of a system; NaN if one is NaN. All threads must call.
 __device__ inline double largest_of_system(double a) {
     __shared__ double found[MOST / 32];
 #pragma unroll
@@ -317,7 +318,7 @@ __device__ inline double largest_of_system(double a) {
     return a;
 }
 
-// r = b − op(A)·x for x in the order of elimination, a thread a row; `size` as put_sizes has it.
+// r = b − op(A)·x for x in elimination order, a thread per row; `size`: see put_sizes.
 __device__ inline void measure(
     const System &a, const T *values, const T *x, const T *b, T *r, R (&size)[4]) {
 #pragma unroll 1
@@ -339,7 +340,7 @@ __device__ inline void measure(
     }
 }
 
-// Row sums of |op(A)|, scaled and in the order of elimination, as a right-hand side.
+// Write the row sums of |op(A)|, scaled and in elimination order, as a right-hand side.
 __device__ inline void enter_row_sums(const System &a, const T *values, T *y) {
     for (int r = member(); r < a.of.n; r += members) {
         int i = a.of.into[r];
@@ -352,8 +353,8 @@ __device__ inline void enter_row_sums(const System &a, const T *values, T *y) {
     meet();
 }
 
-// A bound of ‖|op(A)⁻¹||op(A)|e‖ by the comparison matrix of op(A), or infinity; y solves for the row
-// sums, before it is scaled. See `certificate` of numeric/condition.py.
+// Return a bound of ‖|op(A)⁻¹||op(A)|e‖ by the comparison matrix of op(A), or infinity; y is the
+// unscaled solution for the row sums. See `certificate` of numeric/condition.py.
 __device__ inline double certificate(const System &a, const T *values, T *y) {
     double most = 0, part = 1e300;
     for (int r = member(); r < a.of.n; r += members) {
@@ -379,9 +380,9 @@ __device__ inline double certificate(const System &a, const T *values, T *y) {
     return part > 0 ? most / part : __longlong_as_double(0x7ffll << 52);
 }
 
-// x = before + op(A)⁻¹·given by the factor, for each system; `before` may be null. And r = b −
-// op(A)·x with its sizes. With CERTIFY one more vector than `width` is solved for, and bound[s] gets
-// the certificate of system s.
+// x = before + op(A)⁻¹·given by the factor, for each system; `before` may be null. Then r = b −
+// op(A)·x and its sizes. With CERTIFY one vector more than `width` is solved for, and bound[s]
+// becomes the certificate of system s.
 extern "C" __global__ void __launch_bounds__(MOST, RESIDENTS)
     front_trees(const __grid_constant__ Solve<T> solve, const __grid_constant__ Trees of, T *factor,
         int width, const T *values, const T *given, const T *before, const T *b, T *x, T *r,

@@ -1,16 +1,17 @@
 // LU of a 64×64 tile in shared memory, by a block of 128 threads, with pivots inside the tile.
 //
-// Columns go 8 at a time (4 of complex<double>), 16 between two updates of the rest by products.
-// First as if no interchange were needed: every thread factors the block on the diagonal itself, in
-// registers, from one broadcast read, so there is nothing to exchange between pivots; then thread r
-// solves for row r below it, and another for column r beside it. That stands if no entry of L is
-// larger than MULTIPLIER and no pivot too small (threshold pivoting; with MULTIPLIER 1 partial
-// pivoting), and these columns of L and rows of U are sent to those who follow (tile_lookahead.cuh).
-// Else nothing of it was written, nor is anything sent from then on, and one warp looks for the
-// largest pivots, two rows a lane in registers: between two pivots there is no barrier.
-// Pivots that are looked at when all is computed: Duff, Hogg, Lopez, "A new sparse LDLᵀ solver
-// using a posteriori threshold pivoting" (2020). A pivot is replaced if its column is null in all
-// rows that are left of the tile.
+// Columns are factored 8 at a time (4 of complex<double>), 16 between two updates of the rest by
+// products. The first attempt assumes that no interchange is needed: every thread factors the
+// diagonal block itself, in registers, from one broadcast read, so that nothing is exchanged
+// between pivots; then one thread solves for row r below it, and another for column r beside it.
+// The attempt is accepted if no entry of L exceeds MULTIPLIER and no pivot is too small (threshold
+// pivoting; with MULTIPLIER 1 partial pivoting), and these columns of L and rows of U are sent to
+// the followers (tile_lookahead.cuh). Otherwise it is discarded before any store, nothing is sent
+// from then on, and one warp searches for the largest pivots, two rows per lane in registers,
+// without barriers between pivots.
+// Pivots that are checked after all is computed: Duff, Hogg, Lopez, "A new sparse LDLᵀ solver using
+// a posteriori threshold pivoting" (2020). A pivot is replaced if its column is null in all
+// remaining rows of the tile.
 #pragma once
 #include "dense/getf2.cuh"
 #include "dense/potrf_tile.cuh"
@@ -20,9 +21,9 @@
 #define MULTIPLIER 8
 #endif
 
-constexpr int PANEL_COLUMNS = 16;  // between two updates of all that is left
+constexpr int PANEL_COLUMNS = 16;  // between two updates of the rest
 
-// A block on the diagonal, in the registers of each thread: U, and L without its ones.
+// A diagonal block, in the registers of each thread: U, and L without its ones.
 template <class T, int N> struct DiagonalLu {
     T lu[N][N], inverse[N];  // reciprocals of the pivots
 
@@ -32,9 +33,9 @@ template <class T, int N> struct DiagonalLu {
             broadcast<0, N>(block + j * ld, [&](int i, T v) { lu[i][j] = v; });
     }
 
-    // Factor in place without interchanges; returns whether the pivots are good. `most` grows to
-    // the largest entry of L, by the upper halves of their bits, as integers, so that no pivot
-    // waits for comparisons.
+    // Factor in place without interchanges; return whether the pivots are acceptable. `most` grows
+    // to the largest entry of L, compared by the upper halves of the bits, as integers, so that no
+    // pivot waits for comparisons.
     __device__ bool factor(unsigned &most, PivotBounds<real_t<T>> bounds) {
         bool good = true;
 #pragma unroll
@@ -52,7 +53,7 @@ template <class T, int N> struct DiagonalLu {
         return good;
     }
 
-    // Overwrite a row by its solution x of x·U = row, a row of L.
+    // Overwrite a row by the solution x of x·U = row, a row of L.
     __device__ void solve_row(T (&x)[N], unsigned &most) const {
 #pragma unroll
         for (int k = 0; k < N; ++k) {
@@ -63,7 +64,7 @@ template <class T, int N> struct DiagonalLu {
         }
     }
 
-    // Overwrite a column by its solution x of L·x = column.
+    // Overwrite a column by the solution x of L·x = column.
     __device__ void solve_column(T (&x)[N]) const {
 #pragma unroll
         for (int k = 0; k < N; ++k)
@@ -72,17 +73,17 @@ template <class T, int N> struct DiagonalLu {
     }
 };
 
-// What `factor` needs beside the tile, in shared memory.
+// State of `factor` besides the tile, in shared memory.
 template <class T> struct LuTile {
     static constexpr int LD = tile_ld<T>, NB = sizeof(T) < 16 ? 8 : 4;
-    int place[TILE_ROWS];  // where each row of the tile goes
-    int moved[TILE_ROWS];  // where each row goes by the columns at hand
+    int place[TILE_ROWS];  // the position of each row of the tile
+    int moved[TILE_ROWS];  // its move by the current columns
     alignas(16) T exchange[2 * NB];
-    unsigned replaced[TILE_ROWS / 32];  // bits of columns whose pivots were too small
+    unsigned replaced[TILE_ROWS / 32];  // bits of columns with replaced pivots
 
-    // Factor the leading n×n of the tile, of rows and columns of the identity beyond. Columns of L
-    // and of the transpose of U, one 64×64 after the other, go to `sent`, if that is not null; of
-    // panels, all columns do. From barrier to barrier.
+    // Factor the leading n×n of the tile; rows and columns beyond must be those of the identity.
+    // Columns of L and of the transpose of U, one 64×64 after the other, go to `sent` unless it is
+    // null; all columns of a panel are sent. The caller synchronizes before; ends with a barrier.
     __device__ void factor(T *tile, int n, PivotBounds<real_t<T>> bounds, T *sent) {
         int line = threadIdx.x % TILE_ROWS;
         if (sent && threadIdx.x >= TILE_ROWS) sent += TILE_ROWS * TILE_ROWS;
@@ -104,7 +105,7 @@ template <class T> struct LuTile {
     }
 
   private:
-    // Columns q… and their rows from q on take the product of columns p…q−1; a row a thread.
+    // Subtract from columns q…, rows from q on, the product of columns p…q−1; a row per thread.
     __device__ void update_columns(T *tile, int p, int q) {
         int row = threadIdx.x % TILE_ROWS, first = q + threadIdx.x / TILE_ROWS * (NB / 2);
         if (row >= q) {
@@ -123,7 +124,7 @@ template <class T> struct LuTile {
         __syncthreads();
     }
 
-    // Rows q… of a column right of them, less the product of rows p…q−1.
+    // Load rows q… of a column on their right, minus the product of rows p…q−1.
     __device__ void load_column(T (&x)[NB], const T *tile, int column, int p, int q) const {
         const T *from = tile + column * LD;
         broadcast<0, NB>(from + q, [&](int i, T v) { x[i] = v; });
@@ -133,7 +134,7 @@ template <class T> struct LuTile {
                 tile + q + k * LD, [&](int i, T v) { x[i] = fma_(-v, from[k], x[i]); });
     }
 
-    // Columns and rows q… of the factors, if that needs no interchange.
+    // Compute columns and rows q… of the factors; return false if that needs interchanges.
     __device__ bool without_interchanges(
         T *tile, int p, int q, PivotBounds<real_t<T>> bounds, T *sent) {
         int line = threadIdx.x % TILE_ROWS;
@@ -146,7 +147,7 @@ template <class T> struct LuTile {
 #pragma unroll
             for (int k = 0; k < NB; ++k) x[k] = tile[line + (q + k) * LD];
         }
-        if ((line | 31) >= q) {  // the other warps have no line that is left
+        if ((line | 31) >= q) {  // the other warps have no remaining line
             unsigned most = 0;
             good = top.factor(most, bounds);
             if (mine && upper) top.solve_column(x);
@@ -202,7 +203,7 @@ template <class T> struct LuTile {
         __syncthreads();
     }
 
-    // Columns q…, by the first warp: lane l has rows l and l + 32 of the tile.
+    // Factor columns q…, by the first warp: lane l has rows l and l + 32 of the tile.
     __device__ void factor_columns(T *tile, int n, int q, PivotBounds<real_t<T>> bounds) {
         T a[2][NB];
         int position[2], lane = threadIdx.x, steps = min_(NB, n - q);
@@ -231,7 +232,7 @@ template <class T> struct LuTile {
         if (lane == 0) replaced[q / 32] |= small << q % 32;
     }
 
-    // Column K of them; returns whether its pivot was replaced.
+    // Eliminate column K of them; return whether its pivot was replaced.
     template <int K>
     __device__ unsigned eliminate_column(
         T (&a)[2][NB], int (&position)[2], PivotBounds<real_t<T>> bounds) {
@@ -265,7 +266,7 @@ template <class T> struct LuTile {
         return small;
     }
 
-    // Move the rows of the columns beside columns q….
+    // Move the rows of all columns except q…q+NB−1.
     __device__ void interchange(T *tile, int q) {
         constexpr int together = 16;
         int row = threadIdx.x % TILE_ROWS, half = threadIdx.x / TILE_ROWS;
@@ -284,7 +285,8 @@ template <class T> struct LuTile {
         __syncthreads();
     }
 
-    // What is right of and below the columns from p on takes their product, 16×16 a warp.
+    // Subtract the product of the columns from p on from the rest right of and below them, 16×16
+    // per warp.
     __device__ void update_rest(T *tile, int p) {
         int after = p + PANEL_COLUMNS, side = (TILE_ROWS - after) / 16;
 #pragma unroll 1
@@ -303,9 +305,9 @@ template <class T> struct LuTile {
     }
 };
 
-// The inverses of L, with ones on its diagonal, and of the transpose of U, both of a factored tile,
-// as invert_lower has them; both at once, for a short chain. `ones` and `scales`, the reciprocals
-// of U's diagonal, are in shared memory.
+// Compute the inverses of L, with ones on its diagonal, and of the transpose of U, of a factored
+// tile, as invert_lower; both at once, for a short chain. `ones` and `scales`, the reciprocals of
+// U's diagonal, are in shared memory.
 template <class T>
 __device__ inline void invert_both(
     const T *tile, T *lower, T *upper, const T *ones, const T *scales, int n) {
@@ -319,7 +321,7 @@ __device__ inline void invert_both(
     __syncthreads();
     if (n <= 16) return;
     WarpProduct<T, 16, 16> part, other;
-    {  // warps 0 and 1 for L, 2 and 3 for U, each with a part of its own
+    {  // warps 0 and 1 for L, 2 and 3 for U, a part each
         int p = warp % 2 * 32;
         T *v11 = (warp < 2 ? lower : upper) + p * (1 + ld), *v21 = v11 + 16;
         part.clear();

@@ -1,11 +1,11 @@
-// What becomes of a tile of 64×64 below a diagonal tile that was factored as L·D·Lᴴ, beside the
-// product with the inverse of L. By 128 threads.
+// Tiles of 64×64 below a diagonal tile that was factored as L·D·Lᴴ, except the product with the
+// inverse of L. By 128 threads.
 #pragma once
 #include "dense/potrf_tile.cuh"
 #include "sparse/pivot_blocks.cuh"
 
-// Tell of entries of L beyond LIMIT, in this thread's row of columns begin, begin + step, … before
-// `end`: the largest ones to `largest`. An entry of L is divided(row, column, x).
+// Raise `largest` to the entries of L beyond LIMIT, in this thread's row of columns begin, begin +
+// step, … before `end`. An entry of L is divided(row, column, x).
 template <class T, class Divided>
 __device__ __noinline__ void tell_large(
     const T *tile, int begin, int end, int step, float *largest, Divided divided) {
@@ -16,8 +16,8 @@ __device__ __noinline__ void tell_large(
     }
 }
 
-// L = X·D⁻¹ for columns first… before `end` of a tile X = L·D, both to global memory, and tell of
-// large entries.
+// Store L = X·D⁻¹ for columns first…end−1 of a tile X = L·D, and X, in global memory; report large
+// entries.
 template <class T, class Divided>
 __device__ __forceinline__ void put_divided(const T *tile, int first, int end, Matrix<T> product,
     Matrix<T> lower, float *largest, Divided divided) {
@@ -42,9 +42,9 @@ __device__ __forceinline__ void put_divided(const T *tile, int first, int end, M
     if (large) tell_large(tile, begin, end, STEP, largest, divided);
 }
 
-// x ← C − l·xᴴ for a tile C in global memory, of which the lower triangle is there; the rows and
-// columns that it has not are those of the identity. Blocks of 16×16 on and below the diagonal, a
-// row of them at a time, the last one first: its rows of x are then needed no more. From barrier to
+// x ← C − l·xᴴ for the lower triangle of a tile C in global memory; missing rows and columns are
+// those of the identity. 16×16 blocks on and below the diagonal, a row of them at a time, the last
+// one first: its rows of x are not needed afterwards. The caller synchronizes before; ends with a
 // barrier.
 template <class T> __device__ inline void subtract_product(T *x, const T *l, Matrix<T> source) {
     constexpr int LD = tile_ld<T>, SIDE = 16;

@@ -1,4 +1,4 @@
-// How tasks of front_tiles.cu end for L·D·Lᴴ; a part of that file.
+// Final steps of the tasks of front_tiles.cu for L·D·Lᴴ; a part of that file.
 #pragma once
 #include "sparse/ldl_below.cuh"
 #include "sparse/ldl_tile.cuh"
@@ -7,7 +7,7 @@
 #include "sparse/tile_lookahead.cuh"
 #include "sparse/tile_square.cuh"
 
-// Where rows go is kept as for LU.
+// Factor a diagonal tile; positions of rows are stored as for LU.
 __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.i, w = f.rows(j), row = threadIdx.x % SIZE,
@@ -34,12 +34,12 @@ __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
             target(row, k) = row == k ? pivot_value(block[row * (ld + 1)]) : block[row + k * ld];
 }
 
-// In scratch, behind D⁻¹: 64 numbers of columns.
+// 64 column numbers in scratch, behind D⁻¹.
 __device__ inline int *order() {
     return reinterpret_cast<int *>(reinterpret_cast<ColumnInverse<T> *>(scratch()) + SIZE);
 }
 
-// Where L(i,j), L(i,j)·D and the largest entries of columns of L go.
+// Targets of L(i,j), of L(i,j)·D and of the largest entries of columns of L.
 struct Below {
     Matrix<T> product, lower;
     float *largest;
@@ -55,7 +55,7 @@ struct Below {
 // Reciprocals of D while scratch() is in use: one behind each column of work().
 __device__ inline T *kept_reciprocals() { return work() + SIZE; }
 
-// L = X·D⁻¹ for the first columns of the X that was stored, with these reciprocals of D.
+// Compute L = X·D⁻¹ for the first columns of the stored X, with these reciprocals of D.
 __device__ __noinline__ void put_lower(
     const Task &task, const Tasks &tasks, const T *reciprocals, int step, int columns) {
     constexpr int EACH = 8, WAYS = threads / SIZE;
@@ -77,11 +77,11 @@ __device__ __noinline__ void put_lower(
     }
 }
 
-// L(i,j), following the factor of the diagonal tile while its pivots are of order 1; and if `next`,
-// the tile whose factor is L(i,i): what the task (i,i) has stored less L·D·Lᴴ of L(i,i-1), fetched
-// when of the factor that is followed the last columns alone are in use. L(i,i-1) itself, which no
-// other task reads, is then still to be put. Returns the first column that is left, if there is
-// one; then it is as Follower::follow leaves it.
+// Compute L(i,j), following the factor of the diagonal tile while its pivots are of order 1. If
+// `next`, also compute the tile whose factor is L(i,i): the tile stored by task (i,i) minus L·D·Lᴴ
+// of L(i,i-1), fetched when only the last columns of the followed factor are still in use; L(i,i-1)
+// itself, which no other task reads, is then not stored yet. Returns the first remaining column, or
+// the tile's width; remaining columns are as Follower::follow leaves them.
 __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool next) {
     constexpr int LAST = SIZE - 16;
     const Front<T> &f = task.front;
@@ -131,8 +131,8 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
     return w;
 }
 
-// The tile from column p on as L·D, when the diagonal tile and its inverse are there, with D⁻¹ in
-// scratch().
+// Compute the tile from column p on as L·D, when the diagonal tile and its inverse are published;
+// D⁻¹ goes to scratch().
 __device__ __noinline__ void solve_rest(const Task &task, const Tasks &tasks, int p) {
     int first = task.front.tree->start[task.front.s] + task.j * SIZE;
     auto blocks = reinterpret_cast<ColumnInverse<T> *>(scratch());
@@ -142,11 +142,11 @@ __device__ __noinline__ void solve_rest(const Task &task, const Tasks &tasks, in
         if (threadIdx.x < task.front.rows(task.j))
             blocks[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
     });
-    __syncwarp();  // a warp has rows of its own
+    __syncwarp();  // each warp has its own rows
     rest.each([&](int r, int c, T &v) { assembled()[r + c * ld] = v; });
 }
 
-// L(i,j) and L(i,j)·D from column p on.
+// Compute L(i,j) and L(i,j)·D from column p on.
 __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks, int p) {
     const Front<T> &f = task.front;
     solve_rest(task, tasks, p);
@@ -160,7 +160,7 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks, 
     publish(task, tasks, task.j);
 }
 
-// The tile whose factor is L(i,i), after that.
+// Afterwards, compute the tile whose factor is L(i,i).
 __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int i = task.i;

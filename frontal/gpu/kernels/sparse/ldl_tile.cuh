@@ -1,23 +1,22 @@
 // L·D·Lᴴ of a 64×64 tile in shared memory, by a block of 128 threads, with symmetric interchanges
 // and pivots of order 1 and 2 inside the tile.
 //
-// Columns go 8 at a time (4 of complex<double>), 16 between two updates of the rest by products, as
-// if no interchange were needed: every thread factors the block on the diagonal itself, in
-// registers, and solves for one row below it. That stands if no entry of L is larger than
-// MULTIPLIER and no pivot too small, and these columns of L are sent to those who follow
-// (tile_lookahead.cuh). Else nothing of it was written: the first column that failed changes places
-// with the one of those behind it whose diagonal entry is the largest, and the block is tried once
-// more. A column that has failed comes back behind others, when their elimination has changed it.
-// After TRIES failures in a row, or with none left to change places with, nothing is sent from then
-// on, and columns are eliminated one or two at a time, to the next multiple of 16, by the largest
-// entry of all that is left of the tile: on the diagonal, or else beside it, where a block of order
-// 2 is taken (Bunch, Parlett, "Direct methods for solving symmetric indefinite systems of linear
-// equations", 1971). So entries of L in the tile are bounded, and no block crosses its end. A pivot
-// is replaced if all that is left of the tile is too small. Pivots that are looked at when all is
-// computed: Duff, Hogg, Lopez, "A new sparse LDLᵀ solver using a posteriori threshold pivoting"
-// (2020).
+// Columns are factored 8 at a time (4 of complex<double>), 16 between two updates of the rest by
+// products, assuming that no interchange is needed: every thread factors the diagonal block itself,
+// in registers, and solves for one row below it. This is accepted if no entry of L exceeds
+// MULTIPLIER and no pivot is too small, and these columns of L are sent to the followers
+// (tile_lookahead.cuh). Otherwise it is discarded before any store: the first column that failed is
+// interchanged with the later one that has the largest diagonal entry, and the block is tried
+// again. A failed column returns behind others, whose elimination changes it. After TRIES failures
+// in a row, or without a column to interchange with, nothing more is sent, and columns are
+// eliminated one or two at a time, to the next multiple of 16, by the largest remaining entry of
+// the tile: on the diagonal, or otherwise beside it, with a block of order 2 (Bunch, Parlett,
+// "Direct methods for solving symmetric indefinite systems of linear equations", 1971). Entries of
+// L in the tile are thus bounded, and no block crosses its end. A pivot is replaced if the whole
+// rest of the tile is too small. Pivots that are checked after all is computed: Duff, Hogg, Lopez,
+// "A new sparse LDLᵀ solver using a posteriori threshold pivoting" (2020).
 //
-// What is left is known by its lower triangle alone, which keeps it symmetric to the last bit.
+// Only the lower triangle of the rest is stored, so that the rest is symmetric to the last bit.
 #pragma once
 #include "dense/getf2.cuh"
 #include "dense/potrf_tile.cuh"
@@ -28,8 +27,8 @@
 #define MULTIPLIER 8
 #endif
 
-// a/d of a pivot d whose reciprocal is given, for what the next pivot waits for: it does not wait
-// for all of the reciprocal.
+// Return a/d for a pivot d with known reciprocal. The next pivot waits for this quotient, which
+// does not wait for the complete reciprocal.
 template <class T> __device__ inline T quotient(T a, T, T inverse) { return a * inverse; }
 __device__ inline double quotient(double a, double d, double) {
     double x = reciprocal_seed(d), e = fma(-d, x, 1.0);
@@ -37,15 +36,14 @@ __device__ inline double quotient(double a, double d, double) {
     return fma(a, fma(e, e, e), a);
 }
 
-// The lower triangle of a block on the diagonal, in the registers of each thread.
+// The lower triangle of a diagonal block, in the registers of each thread.
 template <class T, int N> struct DiagonalLdl {
     T l[N][N];
 
-    // Factor without interchanges, columns still to be divided by their pivots, and overwrite a row
-    // by that of L, of which `known` entries are left of its diagonal; all others may be anything.
-    // Returns bits of columns whose pivots or entries are not good; of those behind the first it says
-    // nothing. They are compared by the upper halves of their bits, as integers, so that no pivot
-    // waits for that.
+    // Factor without interchanges, columns not yet divided by their pivots, and overwrite a row by
+    // that of L, with `known` entries left of its diagonal; all others are arbitrary. Returns bits
+    // of columns with unacceptable pivots or entries; bits behind the first are meaningless.
+    // Comparisons use the upper halves of the bits, as integers, so that no pivot waits for them.
     __device__ unsigned factor(T (&x)[N], int known, PivotBounds<real_t<T>> bounds) {
         unsigned failed = 0;
 #pragma unroll
@@ -69,19 +67,20 @@ template <class T, int N> struct DiagonalLdl {
     }
 };
 
-// What `factor` needs beside the tile, in shared memory.
+// State of `factor` besides the tile, in shared memory.
 template <class T> struct LdlTile {
     static constexpr int LD = tile_ld<T>, NB = sizeof(T) < 16 ? 8 : 4, PANEL = 16, TRIES = 6;
     T coupling[TILE_ROWS];     // D(j+1,j)
-    int at[TILE_ROWS];         // which row of the tile comes to each place,
-    int place[TILE_ROWS];      // and where each row goes
-    float largest[TILE_ROWS];  // infinite where a pivot was replaced
+    int at[TILE_ROWS];         // the row of the tile at each position,
+    int place[TILE_ROWS];      // and the position of each row
+    float largest[TILE_ROWS];  // infinite for a replaced pivot
     int small_pivots;
-    unsigned failed[4];  // what warps tell of columns
+    unsigned failed[4];  // results of the warps: failed columns
 
-    // Factor the leading n×n of the tile, of rows and columns of the identity beyond, of which the
-    // lower triangle is there; L and D(j,j) take its place. Columns go to `sent`, if that is not
-    // null. Returns how many pivots were replaced, to every thread. From barrier to barrier.
+    // Factor the leading n×n of the tile, given by its lower triangle; rows and columns beyond must
+    // be those of the identity. L and D(j,j) replace it. Columns go to `sent` unless it is null.
+    // Returns the number of replaced pivots to every thread. The caller synchronizes before; ends
+    // with a barrier.
     __device__ int factor(T *tile, int n, PivotBounds<real_t<T>> bounds, T *sent) {
         if (threadIdx.x < TILE_ROWS) {
             at[threadIdx.x] = threadIdx.x;
@@ -90,8 +89,9 @@ template <class T> struct LdlTile {
         if (threadIdx.x == 0) small_pivots = 0;
         __syncthreads();
         Failures before{0, 0};
-        // Of columns before q, those before p have been taken from all, the others from columns
-        // q…q+NB−1. Of panels that are sent all columns are, the last ones when others wait no more.
+        // Of the columns before q, those before p have been subtracted from all columns, the others
+        // only from columns q…q+NB−1. All columns of a sent panel are sent, the last ones when
+        // nothing waits for them.
 #pragma unroll 1
         for (int p = 0, q = 0; q < n || (sent && q % PANEL);) {
             int bad = without_interchanges(tile, q, bounds);
@@ -119,19 +119,19 @@ template <class T> struct LdlTile {
         return tile[row + k * LD] * tile[k * (LD + 1)];
     }
 
-    // Columns c…c+NB−1 and their rows from c on take the product of columns p…q−1.
+    // Subtract the product of columns p…q−1 from columns c…c+NB−1, rows from c on.
     __device__ void update_columns(T *tile, int p, int q, int c) {
         int row = threadIdx.x;
 #if !PLAIN
-        if constexpr (same_type<T, double>) {         // 16 rows a warp
-            int r0 = TILE_ROWS - 16 - row / 32 * 16;  // the first have most: the others send
+        if constexpr (same_type<T, double>) {         // 16 rows per warp
+            int r0 = TILE_ROWS - 16 - row / 32 * 16;  // the first warps have most; others send
             if (r0 + 16 > c)
 #pragma unroll 1
                 for (; p < q; p += NB)
                     take_columns<NB, NB>(tile, r0, c, p, [](double d, int) { return d; });
         } else
 #endif
-            if (row >= c && row < TILE_ROWS) {  // a row a thread
+            if (row >= c && row < TILE_ROWS) {  // a row per thread
             T y[NB];
 #pragma unroll
             for (int j = 0; j < NB; ++j) y[j] = tile[row + (c + j) * LD];
@@ -150,8 +150,8 @@ template <class T> struct LdlTile {
         __syncthreads();
     }
 
-    // Columns q… of L, if that needs no interchange. Returns the first of them that failed, counted
-    // from q, or NB. All warps factor the block: a branch around that costs registers.
+    // Compute columns q… of L, if that needs no interchange. Returns the first of them that failed,
+    // counted from q, or NB. All warps factor the block: a branch around it costs registers.
     __device__ int without_interchanges(T *tile, int q, PivotBounds<real_t<T>> bounds) {
         int row = threadIdx.x, known = row < TILE_ROWS ? row - q : 0;
         bool mine = row >= q && row < TILE_ROWS;
@@ -169,14 +169,14 @@ template <class T> struct LdlTile {
         }
         if (mine) {
 #pragma unroll
-            for (int k = 0; k < NB; ++k)  // above the diagonal may be anything
+            for (int k = 0; k < NB; ++k)  // entries above the diagonal are arbitrary
                 tile[row + (q + k) * LD] = row == q + k ? top.l[k][k] : x[k];
         }
         __syncthreads();
         return NB;
     }
 
-    // D of some columns, and zeros for the others.
+    // D of columns first…last−1, and zeros for the others.
     struct Between {
         const T *d;
         int first, last;
@@ -185,7 +185,7 @@ template <class T> struct LdlTile {
         }
     };
 
-    // What is behind the panel of columns p…q−1 takes their product, 16×16 a warp.
+    // Subtract the product of columns p…q−1 from all columns behind their panel, 16×16 per warp.
     __device__ void update_rest(T *tile, int p, int q) {
         int panel = (q - 1) / PANEL * PANEL, after = panel + PANEL, side = (TILE_ROWS - after) / 16;
         Between scale{tile + panel * (LD + 1), p - panel, q - panel};
@@ -213,21 +213,21 @@ template <class T> struct LdlTile {
         __syncthreads();
     }
 
-    // Columns p…q−1 are taken from all that is behind columns q…q+NB−1.
+    // Subtract columns p…q−1 from all columns behind q…q+NB−1.
     __device__ void catch_up(T *tile, int p, int q) {
         if (p == q) return;
         for (int c = q + NB; c % PANEL; c += NB) update_columns(tile, p, q, c);
         update_rest(tile, p, q);
     }
 
-    // Failures of one block in a row, and bits of the columns that they moved behind others.
+    // Consecutive failures of one block, and bits of the columns that they moved behind others.
     struct Failures {
         int count;
         unsigned long long moved;
     };
 
-    // Column f, which failed, changes places with one behind it, if there is one that did not fail.
-    // All warps look for it.
+    // Interchange column f, which failed, with a later one that did not fail; return false without
+    // one or after TRIES failures. All warps search.
     __device__ bool another(T *tile, int n, int f, Failures &before) {
         unsigned best = 0;
 #pragma unroll
@@ -244,7 +244,7 @@ template <class T> struct LdlTile {
         return true;
     }
 
-    // A magnitude and its place, as one number; the least place among equals.
+    // A magnitude and its position, as one number; the least position wins among equals.
     __device__ static unsigned key(T a, int r, int c) {
         return (size_of(a) & ~4095u) | (4095 - (TILE_ROWS * r + c));
     }
@@ -252,7 +252,7 @@ template <class T> struct LdlTile {
     __device__ static int row(unsigned key) { return (4095 - (int)(key & 4095)) / TILE_ROWS; }
     __device__ static int column(unsigned key) { return (4095 - (int)(key & 4095)) % TILE_ROWS; }
 
-    // The largest entries that are left, on the diagonal and below it; 0 for none.
+    // The largest remaining entries, on the diagonal and below it; 0 for none.
     struct Candidates {
         unsigned diagonal, below;
 
@@ -262,9 +262,9 @@ template <class T> struct LdlTile {
             else below = max(below, found);
         }
     };
-    alignas(16) Candidates best[2][4];  // so that wide loads of one turn touch none of the other
+    alignas(16) Candidates best[2][4];  // wide loads of one turn stay in it
 
-    // Tell those of this thread; after a barrier take those of all. Columns take turns.
+    // Store the candidates of this thread; after a barrier, return those of all. `turn` alternates.
     __device__ void tell(Candidates own, int turn) {
         own.diagonal = __reduce_max_sync(full_warp, own.diagonal);
         own.below = __reduce_max_sync(full_warp, own.below);
@@ -279,8 +279,8 @@ template <class T> struct LdlTile {
         return found;
     }
 
-    // Columns from q on as far as the next multiple of 16, or n, with the largest pivots. Returns
-    // the first column that is left.
+    // Eliminate columns from q on up to the next multiple of 16, or n, with the largest pivots.
+    // Returns the first remaining column.
     __device__ __noinline__ int with_interchanges(
         T *tile, int n, int q, PivotBounds<real_t<T>> bounds) {
         int r = threadIdx.x % TILE_ROWS, turn = 0;
@@ -295,8 +295,8 @@ template <class T> struct LdlTile {
         return q;
     }
 
-    // Interchange rows and columns a and b ≥ a of what is known by its lower triangle, and rows of
-    // L. From barrier to barrier if anything moves.
+    // Interchange rows and columns a and b ≥ a of the rest, stored by its lower triangle, and rows
+    // of L. If anything moves, begins and ends with a barrier.
     __device__ void swap(T *tile, int a, int b) {
         if (a == b) return;
         int c = threadIdx.x;
@@ -321,7 +321,7 @@ template <class T> struct LdlTile {
         __syncthreads();
     }
 
-    // Eliminate one column or two from column j on; returns how many.
+    // Eliminate one or two columns from column j on; return their number.
     __device__ int eliminate(T *tile, int n, int j, int turn, PivotBounds<real_t<T>> bounds) {
         constexpr float alpha = 0.6403882f;  // (1 + √17)/8
         Candidates found = take(turn);
@@ -334,8 +334,8 @@ template <class T> struct LdlTile {
         return order;
     }
 
-    // By a pivot of this order, which is replaced if it is too small, and tell of what is left.
-    // Until the next barrier nobody else may look at columns of L.
+    // Eliminate with a pivot of this order, replaced if it is too small, and store the candidates
+    // of the rest. Until the next barrier no other thread may read columns of L.
     __device__ void eliminate(
         T *tile, int n, int j, int order, bool small, int turn, PivotBounds<real_t<T>> bounds) {
         int r = threadIdx.x % TILE_ROWS, first = j + order;
@@ -349,7 +349,7 @@ template <class T> struct LdlTile {
             l = fma_(y, inverse.below, x * inverse.first),
             next = fma_(x, inverse.above, y * inverse.second);
         } else l = x * pivot_reciprocal(pivot);
-        constexpr int EACH = 4;  // entries at once, the last one again where there are fewer
+        constexpr int EACH = 4;  // entries at once; beyond the end the last one again
 #pragma unroll 1
         for (int begin = first + threadIdx.x / TILE_ROWS; begin <= r && r < n; begin += 2 * EACH) {
             int last = r - ((r - begin) & 1);

@@ -1,16 +1,17 @@
-// How tasks of front_tiles.cu end for L·U; a part of that file.
+// Final steps of the tasks of front_tiles.cu for L·U; a part of that file.
 //
-// Pivots are the largest of their columns in the diagonal tile, however small. What this makes of L
-// below the tile is looked at when all is computed, and nothing waits for it: `largest` tells the
-// host of columns with entries beyond LIMIT, which belong into the parent of the front.
+// Pivots are the largest entries of their columns in the diagonal tile, however small. The
+// resulting entries of L below the tile are checked when all is computed, and nothing waits for
+// that: `largest` reports columns with entries beyond LIMIT to the host, which delays these columns
+// to the parent.
 #pragma once
 #include "sparse/getf2_tile.cuh"
 #include "sparse/tile_trailing.cuh"
 #include "sparse/tile_copies.cuh"
 
-// Where rows go: pivots[start + …] holds the place of each row of a diagonal tile until all is done
-// (front_pivots makes LAPACK's interchanges of it). A column that is null in the tile, and has a
-// part elsewhere, is infinite in `largest`.
+// Factor a diagonal tile. pivots[start + …] holds the position of each row of the tile until all
+// tasks are done (front_pivots converts it to LAPACK's interchanges). `largest` is infinite for a
+// column that is null in the tile.
 __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.j, w = f.rows(j), row = threadIdx.x % SIZE;
@@ -41,7 +42,8 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     publish(task, tasks, j, true);
 }
 
-// Where entries of L(i,j), or of its like of the transpose of U, go, and the largest ones of L.
+// Targets of the entries of L(i,j), or of its counterpart of the transpose of U, and of the largest
+// ones of L.
 struct Beside {
     T *data;
     int rows, cols, down, right;
@@ -60,14 +62,14 @@ struct Beside {
     __device__ void put(int r, int c, T v) const {
         if (r < rows && c < cols) data[(long long)r * down + (long long)c * right] = v;
     }
-    // Whether the host has to hear of this entry; then it is told of it.
+    // Whether this entry must be reported to the host, and the report.
     __device__ bool large(T v) const { return !upper && !(abs1(v) <= LIMIT); }
     __device__ void tell(int c, T v) const {
         if (large(v) && c < cols) atomicMax(reinterpret_cast<int *>(largest + c), (int)size_of(v));
     }
 };
 
-// Put 16 columns from `first` on of the tile there, by so many threads; those of U11 as rows.
+// Store 16 columns from `first` on of the tile, by THREADS threads; those of U11 as rows.
 template <int THREADS>
 __device__ __noinline__ void put(const Task &task, const Tasks &tasks, int first) {
     constexpr int EACH = sizeof(T) < 16 ? 8 : 4;
@@ -96,8 +98,8 @@ __device__ __noinline__ void put(const Task &task, const Tasks &tasks, int first
     }
 }
 
-// L(i,j), or its like of the transpose of U, following the factor of the diagonal tile while that
-// needs no interchange. Returns the first column that is left, if there is one.
+// Compute L(i,j), or its counterpart of the transpose of U, following the factor of the diagonal
+// tile while that needs no interchange. Returns the first remaining column, or the tile's width.
 __device__ __noinline__ int follow(const Task &task, const Tasks &tasks) {
     bool upper = task.part == UPPER_PART;
     int w = task.front.rows(task.j);
@@ -114,7 +116,7 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks) {
     return end;
 }
 
-// The same from column p on.
+// The same from column p on, when the inverse is published.
 __device__ __noinline__ void finish_beside(const Task &task, const Tasks &tasks, int p) {
     bool upper = task.part == UPPER_PART;
     TileTimesInverse<T> rest;

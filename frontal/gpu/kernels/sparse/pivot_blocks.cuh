@@ -1,8 +1,8 @@
 // The blocks of order 1 and 2 on the diagonal of D, in L·D·Lᴴ, and their inverses.
 //
-// D(j,j) is diagonal[j], D(j+1,j) is coupling[j], zero where columns j and j + 1 are no 2×2 pivot;
-// D(j,j+1) is its conjugate, or without ADJOINT the same. A block is divided by its entry beside
-// the diagonal before its determinant is formed, so that it does not overflow (LAPACK's sytf2).
+// D(j,j) is diagonal[j]; D(j+1,j) is coupling[j], zero unless columns j and j + 1 are a 2×2 pivot;
+// D(j,j+1) is its conjugate, or without ADJOINT the same. A block is divided by its off-diagonal
+// entry before its determinant is formed, so that it does not overflow (LAPACK's sytf2).
 #pragma once
 #include "dense/getf2.cuh"
 #include "sparse/front.cuh"
@@ -33,13 +33,13 @@ template <class T> __device__ inline T kept_pivot(const Front<T> &f, int j) {
     return f.lower(i)(r, j);
 }
 
-// A pivot as D has it: real for L·D·Lᴴ.
+// A pivot as stored in D: real for L·D·Lᴴ.
 template <class T> __device__ inline T pivot_value(T a) {
     if constexpr (conjugates) return from_real<T>(real(a));
     else return a;
 }
 
-// A pivot that is too small, as large as `size`, of its own sign.
+// Return a pivot that is too small, enlarged to `size`, with its sign.
 template <class T> __device__ inline T enlarged(T a, real_t<T> size) {
     real_t<T> own = abs1(a);
     return own < least_pivot<real_t<T>>() ? from_real<T>(size) : (size * pivot_reciprocal(own)) * a;
@@ -50,9 +50,9 @@ template <class T> struct ColumnInverse {
     T own, other;
     int partner;
 
-    // For this thread's column of a tile, by the tile's parts of D.
+    // Set this thread's column of a tile from the tile's parts of D.
     __device__ void set(const T *diagonal, const T *coupling) {
-        int c = threadIdx.x;  // what most need is loaded together
+        int c = threadIdx.x;  // the common inputs are loaded together
         T here = diagonal[c], next = coupling[c], before = c > 0 ? coupling[c - 1] : zero<T>();
         partner = c, other = zero<T>();
         if (!(next == zero<T>())) {
@@ -65,6 +65,6 @@ template <class T> struct ColumnInverse {
     }
 };
 
-// The bits of a magnitude, which are ordered as magnitudes are; NaN is above all.
+// The bits of a magnitude, ordered like magnitudes; NaN exceeds all.
 __device__ inline unsigned size_bits(float a) { return __float_as_uint(a) & 0x7fffffffu; }
 template <class T> __device__ inline unsigned size_of(T a) { return size_bits((float)abs1(a)); }

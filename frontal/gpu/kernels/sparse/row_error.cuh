@@ -12,9 +12,10 @@ template <> struct Precision<float> {
     static constexpr double eps = 0x1p-23, smallest = 0x1p-149;
 };
 
-// Of a row of n unknowns: `left` is |b - A x|, `scale` is |A||x| + |b|, `component` the ratio of them,
-// which is returned where it is small enough; `given` is |b|, `sum` that of |A| over its `entries`;
-// `largest` is the largest |x| of the vector. NaN for what is no number.
+// Return the rowwise error of a row of n unknowns: `left` is |b - A x|, `scale` is |A||x| + |b|,
+// `component` their ratio, which is returned if it is small enough; `given` is |b|, `sum` the sum
+// of |A| over the row's `entries`; `largest` is the largest |x| of the vector. NaN if an input is
+// NaN.
 template <class S>
 __device__ inline double row_error(double component, double left, double scale, double given,
     double sum, double largest, long long entries, int n) {

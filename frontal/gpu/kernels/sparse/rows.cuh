@@ -1,4 +1,4 @@
-// The rows of a matrix op(A) beside vectors: their types, and the threads that read them.
+// The rows of a matrix op(A) for operations with vectors: types, and the threads that read rows.
 //
 // Vectors are n×width, column-major without gaps, of type V: the factor's scalar T, or with WIDE
 // its double-precision counterpart.
@@ -27,7 +27,7 @@ template <bool Wide> struct vector_of {
 template <> struct vector_of<true> {
     using type = scalar_of<T>::wide;
 };
-// Of entries of A: LONG, if 32 bits cannot tell where they are.
+// The type of positions of entries of A: 64 bits if LONG, otherwise 32.
 template <bool Long> struct position_of {
     using type = int;
 };
@@ -50,7 +50,7 @@ template <class S> __device__ inline S sum_of_team(S a, int lanes) {
     return a;
 }
 
-// Where entry (r, c) of A is, by columns and by bisection; negative if nowhere.
+// Return the position of entry (r, c) of A, stored by columns, by bisection; negative without one.
 __device__ inline long long position_of_entry(
     const Position *pointer, const int *index, int r, int c) {
     long long low = pointer[c], high = pointer[c + 1];
@@ -62,12 +62,13 @@ __device__ inline long long position_of_entry(
     return low < pointer[c + 1] && index[low] == r ? low : -1;
 }
 
-// How values of op(A) are read: conjugated; and MIRRORED, those of the transposed entries, in a
+// Flags for reading values of op(A): CONJUGATED; and MIRRORED, from the transposed entries, in a
 // symmetric pattern with short columns.
 constexpr int CONJUGATED = 1, MIRRORED = 2;
 
-// Where the transposed entry of entry p of column r is, whose entries begin with `first`: as far from
-// the end of its column as p is from the beginning of its own, where columns are alike.
+// Return the position of the transposed entry of entry p of column r, whose entries begin at
+// `first`. The guess is exact for similar columns: as far from the end of its column as p is from
+// the beginning of its own.
 __device__ inline long long mirrored_place(
     const Position *pointer, const int *index, int r, long long first, long long p) {
     int c = index[p];
@@ -76,9 +77,9 @@ __device__ inline long long mirrored_place(
     return position_of_entry(pointer, index, r, c);
 }
 
-// The rows of op(A), one by one for a team of `lanes` threads, a power of two up to 32: row i has
-// the entries pointer[i]..pointer[i+1], their columns, and their positions among the values of A (in
-// that very order if `position` is null). All threads of a warp make the same number of steps.
+// The rows of op(A), one at a time per team of `lanes` threads, a power of two up to 32: row i has
+// the entries pointer[i]..pointer[i+1], their columns, and their positions among the values of A
+// (the same order if `position` is null). All threads of a warp make the same number of steps.
 struct Teams {
     int lanes, lane;
     long long row, step;

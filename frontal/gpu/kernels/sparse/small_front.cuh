@@ -1,9 +1,9 @@
-// A front of up to 64 rows in shared memory: what is eliminated from it, by 16, 32 or 64 threads.
+// A front of up to 64 rows in shared memory, and its elimination by 16, 32 or 64 threads.
 //
-// The rows are the k pivots, then the m update rows, without a gap. Elements are column-major. Of
-// Cholesky there is the lower part alone, folded: of block columns of 16 columns, each from its
-// diagonal block down, the last lies below the first, the last but one below the second.
-// A thread owns a row, and holds 16 columns of it while they are eliminated.
+// The rows are the k pivots, then the m update rows, without a gap. Elements are column-major. For
+// Cholesky only the lower part is stored, folded: of the block columns of 16 columns, each from its
+// diagonal block down, the last lies below the first, the last but one below the second. A thread
+// owns a row, and holds 16 columns of it during their elimination.
 #pragma once
 #include "sparse/front.cuh"
 #include "dense/getf2.cuh"
@@ -12,9 +12,9 @@
 
 constexpr int NB = SMALL_PANEL, CHILDREN = SMALL_CHILDREN;
 
-constexpr bool SQUARE = !CHOLESKY;  // whether both triangles are kept
+constexpr bool SQUARE = !CHOLESKY;  // whether both triangles are stored
 
-// The reciprocal of a diagonal entry: real for Cholesky. With D, D(j+1,j) takes its place.
+// The reciprocal of a diagonal entry: real for Cholesky. With D, D(j+1,j) is stored instead.
 template <class T, bool GENERAL> struct PivotScaleOf {
     using type = T;
 };
@@ -23,7 +23,7 @@ template <class T> struct PivotScaleOf<T, false> {
 };
 template <class T> using PivotScale = typename PivotScaleOf<T, SQUARE>::type;
 
-// What ORDER threads keep of a front with up to ORDER rows.
+// State of a front with up to ORDER rows, for ORDER threads.
 template <class T, int ORDER> struct alignas(16) SmallTile {
     static constexpr int warps = ORDER > 32 ? ORDER / 32 : 1;
     static constexpr int blocks = ORDER / NB, folds = blocks > 1 && !SQUARE ? blocks / 2 : blocks;
@@ -32,45 +32,45 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
 
     T data[elements];
     SmallFront front;  // here it takes no registers
-    // Pivots' rows in turn; of Cholesky only the next pivots, in rows[0] and rows[1].
+    // Pivots' rows in turn; for Cholesky only the next pivots, in rows[0] and rows[1].
     T rows[2 * warps * NB];
     PivotScale<T> scales[ORDER];  // reciprocals of the diagonal
     Candidate candidates[2 * warps];
-    unsigned char row[CHILDREN][ORDER];  // where the rows of children go
-    short column[CHILDREN][ORDER];       // and where their columns begin
+    unsigned char row[CHILDREN][ORDER];  // rows of children in the front
+    short column[CHILDREN][ORDER];       // and offsets of their columns
 
     __device__ static int lane() { return threadIdx.x % ORDER; }
     __device__ static int warp() { return ORDER > 32 ? threadIdx.x / 32 : 0; }
-    // Between the threads of this front.
+    // Synchronize the threads of this front.
     __device__ static void sync() {
         if constexpr (ORDER > 32) __syncthreads();
         else __syncwarp();
     }
-    // The most of the fronts that share a warp, whose threads go through loops together.
+    // The largest n of the fronts that share a warp, whose threads run loops together.
     __device__ static int most(int n) {
         if constexpr (ORDER < 32) return (int)__reduce_max_sync(full_warp, (unsigned)n);
         else return n;
     }
 
-    // Where a block column begins, less its row 0.
+    // The offset of row 0 of a block column.
     __device__ static int offset(int block) {
         if (SQUARE) return NB * LD * block;
         int below = block >= folds, column = below ? blocks - 1 - block : block;
         return NB * LD * column - NB * block + (below ? ORDER - NB * column : 0);
     }
     __device__ static int column_offset(int c) { return offset(c / NB) + c % NB * LD; }
-    // Row 0 of column NB·block, which only rows from NB·block on have for Cholesky.
+    // Row 0 of column NB·block; for Cholesky only rows from NB·block on exist.
     __device__ T *panel(int block) { return data + offset(block); }
 
-    // Whether this holds for a thread of this front, or of those that share its warp.
+    // Return whether this holds for a thread of this front, or of the fronts that share its warp.
     __device__ static bool any(bool holds) {
         if constexpr (ORDER > 32) return __syncthreads_or(holds);
         bool found = __any_sync(full_warp, holds);
-        if (found) __syncwarp();  // what follows writes where others have read
+        if (found) __syncwarp();  // later code writes where others have read
         return found;
     }
 
-    // The front that this is of, or none.
+    // Load the description of the front, or an empty one.
     __device__ void begin(const SmallFront *from) {
         if (lane() < 4) {
             const int4 *source = reinterpret_cast<const int4 *>(from);
@@ -79,7 +79,7 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
         sync();
     }
 
-    // Nothing in the first `order` rows and columns.
+    // Clear the first `order` rows and columns.
     __device__ void clear(int order) {
         int count = min_(ceil_div(order, NB), folds) * NB * LD;
         constexpr int each = Pack16<T>::count;
@@ -89,11 +89,11 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
 #pragma unroll 4
         for (int e = each * lane(); e < count; e += each * ORDER)
             *reinterpret_cast<Pack16<T> *>(data + e) = nothing;
-        if (ORDER < 32 && SQUARE)  // rows that nobody writes are multiplied by zero
+        if (ORDER < 32 && SQUARE)  // unwritten rows are multiplied by zero
             for (int e = lane(); e < 2 * NB; e += ORDER) rows[e] = zero<T>();
     }
 
-    // Entries of A, each to a place of its own.
+    // Store the entries of A, each at its own position.
     __device__ void put_entries(const SmallFronts &all, const T *values) {
         const unsigned *source = all.sources + front.entry;
         const unsigned short *place = all.places + front.entry;
@@ -108,7 +108,7 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
         }
     }
 
-    // The contribution blocks of the children, in their order.
+    // Add the contribution blocks of the children, in their order.
     __device__ void add_children(const SmallFronts &all, const T *blocks) {
         int rounds = most(front.children);
         for (int first = 0; first < rounds; first += CHILDREN) {
@@ -133,15 +133,16 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
         }
     }
 
-    // The upper triangle of rows from…order−1 becomes the adjoint of the lower one.
+    // Set the upper triangle of rows from…order−1 to the adjoint (without ADJOINT: transpose) of
+    // the lower.
     __device__ void mirror(int from, int order) {
         int r = lane();
         for (int c = from; c < r && r < order; ++c) data[c + r * LD] = mirrored(data[r + c * LD]);
     }
 
   private:
-    // A power of two of threads go down a column, the others take further columns; several loads of
-    // a thread are under way at once.
+    // Add a child's contribution block. A power of two of threads read a column, the others further
+    // columns; several loads of a thread are pending at once.
     __device__ void add_child(
         int m, const unsigned char *row_of, const short *column_of, const T *block) {
         constexpr int DEPTH = sizeof(T) == 16 ? 4 : 8;
@@ -167,8 +168,8 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
     }
 
   public:
-    // The 16×16 block at (r0, c0) minus the product of columns from…to−1 of the factors: f(i, j,
-    // entry) with i and j counted in the block.
+    // Compute the 16×16 block at (r0, c0) minus the product of columns from…to−1 of the factors:
+    // f(i, j, entry) with i and j counted in the block.
     template <class F> __device__ void reduce(int r0, int c0, int from, int to, F f) {
         WarpProduct<T, NB, NB> part;
         part.clear();
@@ -183,9 +184,9 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
         part.each([&](int i, int j, T &v) { f(i, j, block[i + j * LD] - v); });
     }
 
-    // Row `row` of the inverse X of the n×n lower triangle of L (of the transpose of U where
-    // `upper`), of X·L = I, the last columns first: entries j ≤ row of it are `kept`, of L by LU
-    // j < row; −1 for none. X takes the place of L.
+    // Compute row `row` of the inverse X of the n×n lower triangle of L (of the transpose of U if
+    // `upper`) from X·L = I, the last columns first; −1 for no row. Entries j ≤ row go to `kept`,
+    // for L of LU only j < row. X replaces L.
     __device__ void invert_row(int n, int row, bool upper, Triangle<T> kept) {
         int down = LU && upper ? LD : 1, across = LU && upper ? 1 : LD;
         bool unit = SQUARE && !upper;
@@ -216,7 +217,7 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
             for (int j = 0; j < NB; ++j, target.advance())
                 if (begin + j + (LU && !upper) <= row) *target.at = x[j];
             if (q == 0) return;
-            sync();  // these columns are needed no more
+            sync();  // these columns are not needed any more
 #pragma unroll
             for (int j = 0; j < NB; ++j)
                 if (begin + j < row || (begin + j == row && !unit)) own[j * across] = x[j];

@@ -1,16 +1,17 @@
-// L·U of a small front, a part of front_small.cu: a panel in registers, a row a thread, then the
+// L·U of a small front, a part of front_small.cu: a panel in registers, a row per thread, then the
 // columns right of it by products.
 //
-// A pivot is the largest entry of its column in the rows of pivots, and nothing but zeros, up to
-// rounding, is replaced. With entries of L beyond LIMIT, which rows below those of pivots can have
-// alone, a column tells the host (`largest`), who can move it to the parent. It would fail behind
-// the other columns, too: where rows of pivots have little of it, their elimination adds little.
+// A pivot is the largest entry of its column in the pivot rows, and is replaced only if it is zero
+// up to rounding. Entries of L beyond LIMIT can occur only below the pivot rows; `largest` reports
+// their columns to the host, which can delay them to the parent. Behind the other columns such a
+// column would fail, too: its entries in the pivot rows are small, so that their elimination adds
+// little.
 #pragma once
 #include "sparse/small_front.cuh"
 
-constexpr int LATER = 1 << 29;  // position of rows that are no candidates for pivots
+constexpr int LATER = 1 << 29;  // position of rows that are no pivot candidates
 
-// The better of two warps' candidates, as its number.
+// Return the number of the better of two warps' candidates.
 __device__ inline int better(const Candidate &a, const Candidate &b) {
     if (a.position < 0 || b.position < 0) return a.position < 0;
     if (a.high != b.high) return b.high > a.high;
@@ -18,11 +19,10 @@ __device__ inline int better(const Candidate &a, const Candidate &b) {
     return b.position < a.position;
 }
 
-// Eliminate w columns of a panel; this thread's row has `position` in it, LATER below the pivots'
-// rows, −1 where there is no row. On return positions are places in the factors; `pivot` is
-// LAPACK's interchange of this row, and bit k of `weak` says that in column k this row has a pivot
-// that was replaced, or an entry of L beyond LIMIT. Returns how many pivots were replaced. See
-// getf2.cuh.
+// Eliminate w columns of a panel; this thread's row has `position` in it, LATER below the pivot
+// rows, −1 without a row. On return positions are those in the factors; `pivot` is LAPACK's
+// interchange of this row; bit k of `weak` means that this row has a replaced pivot or an entry of
+// L beyond LIMIT in column k. Returns the number of replaced pivots. See getf2.cuh.
 template <int ORDER>
 __device__ inline int eliminate(const Small<ORDER> &f, T (&a)[NB], int row, int w, int most,
     int &position, int &pivot, unsigned &weak) {
@@ -64,7 +64,8 @@ __device__ inline int eliminate(const Small<ORDER> &f, T (&a)[NB], int row, int 
     return count;
 }
 
-// Put the eliminated panel back, pivots' rows in their places, and move these rows elsewhere too.
+// Store the eliminated panel, pivot rows at their positions, and move these rows in the other
+// columns.
 template <int ORDER>
 __device__ inline void interchange(const Small<ORDER> &f, T (&a)[NB], int p, int w, int position) {
     auto &tile = f.tile;
@@ -92,7 +93,7 @@ __device__ inline void interchange(const Small<ORDER> &f, T (&a)[NB], int p, int
     tile.sync();
 }
 
-// Rows p…p+w−1 of U right of the panel, a column a thread: U12 = L11⁻¹·A12.
+// Compute rows p…p+w−1 of U right of the panel, a column per thread: U12 = L11⁻¹·A12.
 template <int ORDER> __device__ inline void solve_upper(const Small<ORDER> &f, int p, int w) {
     constexpr int LD = Small<ORDER>::Tile::LD;
     auto &tile = f.tile;
@@ -113,7 +114,8 @@ template <int ORDER> __device__ inline void solve_upper(const Small<ORDER> &f, i
     tile.sync();
 }
 
-// To `largest`, from the panel's first column on, what `weak` says of this row.
+// Write the sizes of this row's entries with bits in `weak` to `largest`, from the panel's first
+// column on.
 __device__ inline void tell_weak(float *largest, const T (&a)[NB], int position, unsigned weak) {
 #pragma unroll
     for (int k = 0; k < NB; ++k) {

@@ -1,19 +1,20 @@
-// L·D·Lᴴ of a small front: a panel without interchanges (`eliminate_panel`), and where that has
-// large entries of L or small pivots, all that is left with symmetric interchanges and pivots of
-// order 1 and 2 (`SmallPivots`), by threshold pivoting: entries of L are bounded by LIMIT in whole
-// columns, update rows too.
+// L·D·Lᴴ of a small front: a panel without interchanges (`eliminate_panel`); if it has large
+// entries of L or small pivots, the rest with symmetric interchanges and pivots of order 1 and 2
+// (`SmallPivots`), by threshold pivoting: entries of L are bounded by LIMIT in whole columns,
+// update rows included.
 //
-// The front is in shared memory with both triangles; a thread owns a row. Each step looks at the
-// first column that is left and at that of its largest entry among the candidates: either can be a
-// pivot, or both a block of order 2, and what bounds L by 8 is good enough to look no further. A
-// column without such a pivot goes behind the others and is tried again when these are eliminated.
-// When all are left so, the best pivot is taken anyway, or made larger if it is tiny; L tells the
-// host (`largest`), who can move the column to the parent. Threshold pivoting, and columns that go
-// behind the others: Duff, Reid, "The multifrontal solution of indefinite sparse symmetric linear
-// equations" (1983); Hogg, Scott, "Pivoting strategies for tough sparse indefinite systems" (2013).
+// The front is in shared memory with both triangles; a thread owns a row. Each step checks the
+// first remaining column and that of its largest entry among the candidates: either can be a pivot,
+// or both a block of order 2; a bound of L by 8 ends the search. A column without such a pivot
+// moves behind the others and is tried again after their elimination. When all remaining columns
+// have failed, the best pivot is used anyway, or enlarged if it is tiny; `largest` reports the
+// entries of L to the host, which can delay the column to the parent. Threshold pivoting, and
+// columns that move behind the others: Duff, Reid, "The multifrontal solution of indefinite sparse
+// symmetric linear equations" (1983); Hogg, Scott, "Pivoting strategies for tough sparse indefinite
+// systems" (2013).
 //
-// Static shared memory: none; D(j+1,j) has the place of the tile's scales, and which row comes to
-// each place that of the children's rows.
+// Static shared memory: none; D(j+1,j) replaces the tile's scales, and the rows at each position
+// replace the children's rows.
 #pragma once
 #include "sparse/small_front.cuh"
 
@@ -22,7 +23,7 @@
 #endif
 
 // Eliminate w columns of a panel, whose row `row` is a, without interchanges. Returns whether that
-// is not good enough: entries of L are large, or pivots small.
+// is unstable: entries of L are large, or pivots small.
 template <class F, class T>
 __device__ inline bool eliminate_panel(const F &f, T (&a)[NB], int row, int w, int most) {
     bool weak = false, exists = f.lane < f.order();
@@ -45,7 +46,7 @@ __device__ inline bool eliminate_panel(const F &f, T (&a)[NB], int row, int w, i
     return weak;
 }
 
-// Put the eliminated panel back, zeros in the columns from w on, and rows of D·Lᴴ right of it.
+// Store the eliminated panel, zeros in the columns from w on, and rows of D·Lᴴ right of it.
 template <class F, class T>
 __device__ inline void put_panel(const F &f, const T (&a)[NB], int p, int w) {
     constexpr int LD = F::Tile::LD;
@@ -75,14 +76,14 @@ template <class T, int ORDER> struct SmallPivots {
         if constexpr (SQUARE) tile.scales[lane] = zero<T>();
     }
 
-    // All columns from j on; ends with a barrier.
+    // Eliminate all columns from j on; ends with a barrier.
     __device__ void eliminate(int j) {
-        int last = k;  // those from there on have failed since a pivot was last found
+        int last = k;  // columns from here on failed since the last pivot
         bool found = false, forced = false;
         while (Tile::most(k - j) > 0) {
             Step step = choose(j, forced);
             int other = step.order == 0 ? last - 1 : step.order == 1 ? step.partner : j + 1;
-            tile.sync();  // all have read what is moved now
+            tile.sync();  // all have read the entries that move now
             if (j >= k) swap(0, 0);
             else if (step.order == 2) swap(other, step.partner);
             else swap(j, other);
@@ -95,7 +96,7 @@ template <class T, int ORDER> struct SmallPivots {
         }
     }
 
-    // D, and LAPACK's interchanges from 1.
+    // Store D, and LAPACK's interchanges from 1.
     __device__ void put() {
         if constexpr (SQUARE) {
             T *coupling = to.coupling + tile.front.start,
@@ -122,11 +123,11 @@ template <class T, int ORDER> struct SmallPivots {
     // A pivot of order 1 at `partner`, or of order 2 with it; order 0: none.
     struct Step {
         int order, partner;
-        bool small;  // the pivot is too small, and its column bounded by `column`
+        bool small;  // the pivot is too small, its column bounded by `column`
         float column;
     };
 
-    // The largest of each value among the threads of the front; `turn` is 0 and 1 in turns.
+    // The largest of each value among the threads of the front; `turn` alternates between 0 and 1.
     template <int N> __device__ void reduce(unsigned (&v)[N], int turn) {
 #pragma unroll
         for (int n = 0; n < N; ++n) v[n] = group_max<(ORDER < 32 ? ORDER : 32)>(v[n]);
@@ -142,7 +143,7 @@ template <class T, int ORDER> struct SmallPivots {
         }
     }
 
-    // What bounds L by a pivot of size d, in a column of entries up to c.
+    // The bound of L for a pivot of size d, in a column of entries up to c.
     __device__ static float bound(float c, float d) {
         return d > 0 ? c / d : __uint_as_float(0x7f800000u);
     }
@@ -175,7 +176,7 @@ template <class T, int ORDER> struct SmallPivots {
         return step;
     }
 
-    // The same for a pivot of order 2, infinite where its determinant is nothing but rounding.
+    // The same for a pivot of order 2, infinite if its determinant is only rounding.
     __device__ static float bound_of_block(T a, T b, T g, float c, float d) {
         BlockInverse<T> by(a, b, g);
         T product = (g * pivot_reciprocal(b)) * (a * pivot_reciprocal(mirrored(b)));

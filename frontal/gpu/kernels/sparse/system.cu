@@ -1,14 +1,15 @@
-// A system op(A) X = B on the device, around the solution by its factors: into the factor's order
-// and scaling and back, the residual with the norms that judge it, and norms of the factors.
+// Operations on a system op(A) X = B on the device besides the sweeps: permutation and scaling to
+// the factor's order and back, the residual with the norms for its acceptance, and norms of the
+// factors.
 //
-// Each entry point says what a block, a team of threads or a thread owns, and what of static shared
-// memory it takes; no blocks wait for each other. Backward errors: Oettli, Prager, "Compatibility
-// of approximate solution of linear equations with given error bounds for coefficients and
-// right-hand sides" (1964), by components; Rigal, Gaches, "On the compatibility of a given solution
-// with the data of a linear system" (1967), by norms.
+// Each entry point states what a block, a team of threads or a thread owns, and the static shared
+// memory of a block; blocks do not wait for each other. Backward errors: Oettli, Prager,
+// "Compatibility of approximate solution of linear equations with given error bounds for
+// coefficients and right-hand sides" (1964), componentwise; Rigal, Gaches, "On the compatibility of
+// a given solution with the data of a linear system" (1967), normwise.
 //
-// Norms are kept as bits: non-negative floats are ordered as their bits are, so that maxima need no
-// order of threads, and NaN is above them all.
+// Norms are stored as bits: non-negative floats are ordered like their bits, so that maxima do not
+// depend on the order of threads, and NaN exceeds all.
 #include "sparse/pivot_blocks.cuh"
 #include "sparse/row_error.cuh"
 #include "sparse/rows.cuh"
@@ -19,13 +20,13 @@ __device__ inline Bits bits(double a) { return (Bits)__double_as_longlong(fabs(a
 __device__ inline unsigned bits(float a) { return __float_as_uint(fabsf(a)); }
 __device__ inline Bits wide(Bits a) { return a; }
 __device__ inline Bits wide(unsigned a) { return bits((double)__uint_as_float(a)); }
-// Of the larger of |re| and |im|.
+// The bits of the larger of |re| and |im|.
 template <class S> __device__ inline auto part_bits(S a) {
     if constexpr (is_complex<S>) return max(bits(a.re), bits(a.im));
     else return bits(a);
 }
 
-// Maxima of a block's threads into out[where(i)], for i < N, as doubles' bits.
+// Write the maxima of a block's threads to out[where(i)], i < N, as bits of doubles.
 template <int N, class Own, class Where>
 __device__ __forceinline__ void collect(const Own (&own)[N], Bits *out, Where where) {
     __shared__ Bits best[N];
@@ -39,10 +40,10 @@ __device__ __forceinline__ void collect(const Own (&own)[N], Bits *out, Where wh
         atomicMax(&out[where(threadIdx.x)], best[threadIdx.x]);
 }
 
-// The factor's vectors have the 2^shift right-hand sides of a row side by side, of which `width`
-// count.
+// In the factor's vectors the 2^shift right-hand sides of a row are adjacent; the first `width` are
+// used.
 
-// y = scale·b in the order `place`, conjugated where asked; zeros beyond `width`. A thread owns
+// y = scale·b in the order `place`, conjugated if `conjugate`; zeros beyond `width`. A thread owns
 // entries.
 extern "C" __global__ void __launch_bounds__(threads) system_enter(int n, const int *place,
     const double *scale, int conjugate, int width, int shift, const V *b, T *y) {
@@ -56,13 +57,13 @@ extern "C" __global__ void __launch_bounds__(threads) system_enter(int n, const 
     }
 }
 
-// Norms of `count` systems of `order` unknowns each, the blocks of a block diagonal matrix: number q
-// of column c of system s is norms[(5c + q)·count + s], zero at first, and one more of each system
-// follows those of all columns. A plane of blocks takes systems, gridDim.z at a time.
+// Norms of `count` systems of `order` unknowns each, the blocks of a block diagonal matrix: number
+// q of column c of system s is norms[(5c + q)·count + s], zero at first; behind those of all
+// columns one more per system follows. A plane of blocks takes systems, gridDim.z at a time.
 
-// x = before + scale·y out of the order `place`; `before` may be null. Of one system number q = 1 of
-// its first column, the largest |x|, comes to norms, which may be null. A thread owns entries of one
-// column. Static shared memory: a norm.
+// x = before + scale·y out of the order `place`; `before` may be null. For one system, number q = 1
+// of its first column, the largest |x|, goes to norms, which may be null. A thread owns entries of
+// one column. Static shared memory: a norm.
 extern "C" __global__ void __launch_bounds__(threads)
     system_leave(int n, const int *place, const double *scale, int conjugate, int width, int shift,
         const T *y, const V *before, V *x, Bits *norms) {
@@ -97,12 +98,12 @@ extern "C" __global__ void __launch_bounds__(threads)
 }
 
 // r = b - op(A) x, and maxima over rows of q = 0: |r|, 2: |b|, 3: |r| / (|op(A)||x| + |b|), 4:
-// rowwise errors, and of the sums of |op(A)|, which come to `sums` unless it is null. q = 1 is |x|
-// already, see system_peak.
+// rowwise errors, and of the row sums of |op(A)|, which also go to `sums` unless it is null.
+// Precondition: q = 1 holds the largest |x| (system_peak).
 //
-// Tile map: a team of threads takes a row of op(A) and C columns of `width` from C·blockIdx.y on, so
-// that A is read once for them. The sums of a row have an order of their own, whatever the grid.
-// Static shared memory: 4C + 1 norms.
+// Tile map: a team of threads takes a row of op(A) and C columns of `width` from C·blockIdx.y on,
+// so that A is read once for them. Sums of a row have a fixed order for any grid. Static shared
+// memory: 4C + 1 norms.
 template <int C, bool MIRROR>
 __device__ __forceinline__ void residual_of(int s, int flags, int order, int count, int width,
     int lanes, const Position *pointer, const int *index, const Position *position, const T *values,
@@ -191,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_4(int o
         flags, order, count, width, lanes, pointer, index, position, values, x, b, r, sums, norms);
 }
 
-// What f(modulus of the value, column) is called with for all entries of a team's row.
+// Call f(modulus of the value, column) for all entries of a team's row.
 template <class F>
 __device__ __forceinline__ void each_of_row(const Teams &team, int n, int lanes,
     const Position *pointer, const int *index, const Position *position, int flags, const T *values,
@@ -205,7 +206,7 @@ __device__ __forceinline__ void each_of_row(const Teams &team, int n, int lanes,
     }
 }
 
-// The row sums of |op(A)| as a vector. Tile map: a team a row.
+// Write the row sums of |op(A)| as a vector. Tile map: a team per row.
 extern "C" __global__ void __launch_bounds__(threads)
     system_row_sums(int n, int lanes, const Position *pointer, const int *index,
         const Position *position, int flags, const T *values, V *sums) {
@@ -219,9 +220,9 @@ extern "C" __global__ void __launch_bounds__(threads)
     }
 }
 
-// Maxima, zero at first, of |z| in out[0], and in out[1] of row sums of |A| over the entries of M|z|,
-// for the comparison matrix M of op(A), infinite where one is not positive: `certificate` of
-// numeric/condition.py. Tile map: a team a row; static shared memory: two norms.
+// Maxima, zero at first: out[0] of |z|, out[1] of row sums of |A| over the entries of M|z|, for the
+// comparison matrix M of op(A), infinite if an entry is not positive: `certificate` of
+// numeric/condition.py. Tile map: a team per row; static shared memory: two norms.
 extern "C" __global__ void __launch_bounds__(threads)
     system_certificate(int n, int lanes, const Position *pointer, const int *index,
         const Position *position, int flags, const T *values, const V *z, Bits *out) {
@@ -242,7 +243,7 @@ extern "C" __global__ void __launch_bounds__(threads)
     collect(best, out, [](int i) { return i; });
 }
 
-// Entry e is the sum of given[position[p]], p from pointer[e] to pointer[e+1], in this order. A
+// values[e] = the sum of given[position[p]], p from pointer[e] to pointer[e+1], in this order. A
 // thread owns entries.
 extern "C" __global__ void __launch_bounds__(threads) system_sum(
     long long count, const Position *pointer, const Position *position, const T *given, T *values) {
@@ -254,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(threads) system_sum(
     }
 }
 
-// The front that eliminates column c.
+// Return the front that eliminates column c.
 __device__ inline int front_of(const Fronts &tree, int fronts, int c) {
     int low = 0, high = fronts;  // start[low] <= c < start[high]
     while (high - low > 1) {
@@ -271,8 +272,8 @@ __device__ inline Front<T> front_with(const Fronts &tree, int fronts, int c, T *
     return f;
 }
 
-// The diagonal of L (Cholesky) or D, or reciprocals of that of U, in elimination order. A thread an
-// entry.
+// Write the diagonal of L (Cholesky) or D, or reciprocals of that of U, in elimination order. A
+// thread per entry.
 extern "C" __global__ void __launch_bounds__(threads) system_diagonal(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, T *diagonal) {
     for (long long c = (long long)blockIdx.x * threads + threadIdx.x; c < n;
@@ -288,8 +289,8 @@ __device__ inline T entry_of(
     return p < 0 ? zero<T>() : values[p];
 }
 
-// mirror[p] is where the entry is that is the transposed one of entry p; in missing[0], zero at
-// first, how many have none. A null `mirror` is not told. Tile map: a team a column.
+// mirror[p] = the position of the transposed entry of entry p, unless `mirror` is null; missing[0],
+// zero at first, counts entries without one. Tile map: a team per column.
 extern "C" __global__ void __launch_bounds__(threads) system_mirror(
     int n, int lanes, const Position *pointer, const int *index, Position *mirror, int *missing) {
     Teams team(lanes);
@@ -301,8 +302,8 @@ extern "C" __global__ void __launch_bounds__(threads) system_mirror(
         }
 }
 
-// largest[j], zero at first, gets bits of the largest modulus in row and column j. Tile map: a team
-// a column.
+// largest[j], zero at first, becomes the bits of the largest modulus in row and column j. Tile map:
+// a team per column.
 extern "C" __global__ void __launch_bounds__(threads) system_row_sizes(
     int n, int lanes, const Position *pointer, const int *index, const T *values, Bits *largest) {
     Teams team(lanes);
@@ -313,9 +314,9 @@ extern "C" __global__ void __launch_bounds__(threads) system_row_sizes(
         }
 }
 
-// found[0], zero at first, gets the largest |a − b̄| (or |a − b|, where that is the symmetry) of
-// entries a and transposed ones b, over the smaller of the largest moduli of its row and its column,
-// as system_row_sizes has them. Tile map: a team a column; static shared memory: a norm.
+// found[0], zero at first, becomes the largest |a − b̄| (or |a − b| for the other symmetry) of
+// entries a and transposed ones b, over the smaller of the largest moduli of a's row and column
+// (system_row_sizes). Tile map: a team per column; static shared memory: a norm.
 extern "C" __global__ void __launch_bounds__(threads)
     system_asymmetry(int n, int lanes, const Position *pointer, const int *index, const T *values,
         const double *largest, Bits *found) {
@@ -331,8 +332,8 @@ extern "C" __global__ void __launch_bounds__(threads)
     collect(best, found, [](int i) { return i; });
 }
 
-// Pivot c of D: its modulus; of a block of order 2 bounds of both eigenvalues, and of nothing if c
-// is its second column.
+// Bounds of the moduli of pivot c of D: of a block of order 2 bounds of both eigenvalues, and
+// nothing if c is its second column.
 struct PivotSize {
     double small, large;
 };
@@ -346,12 +347,12 @@ __device__ inline PivotSize pivot_size(const T *diagonal, const T *coupling, int
     return {modulus(rest) * norm, norm};
 }
 
-// Of the pivots first…last−1 maxima, out[0]: of |a|/|d|² for pivots d of Cholesky and the entries a
-// of A that they came from (column perm[c] for pivot c), or else of 1/|d|; out[1]: of |d|; out[2]: of the parts of A's
-// `count` values; out[3]: of |a - b̄| for values a and those b of the transposed entry, or of
-// |a - b| where that is the symmetry, if `lanes` is not zero; out[4]: but for Cholesky, of
-// `largest`. And out[5]: how many of these are beyond LIMIT, as an integer. A thread owns pivots
-// and values, and a team of `lanes` columns of A; static shared memory: five norms.
+// Maxima for the pivots first…last−1. out[0]: |a|/|d|² for pivots d of Cholesky and their entries a
+// of A (column perm[c] for pivot c), otherwise 1/|d|; out[1]: |d|; out[2]: parts of A's `count`
+// values; out[3], if `lanes` is not zero: |a - b̄|, or |a - b| for the other symmetry, for values a
+// and b of transposed entries; out[4], except for Cholesky: `largest`. And out[5]: how many of
+// these exceed LIMIT, as an integer. A thread owns pivots and values, and a team of `lanes` columns
+// of A; static shared memory: five norms.
 extern "C" __global__ void __launch_bounds__(threads) system_health(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, int first, int last,
     const Position *pointer, const int *index, const int *perm, const T *values, long long count,
@@ -362,7 +363,7 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
     for (long long c = first + begin; c < last; c += step) {
         if constexpr (!CHOLESKY) {
             best[4] = max(best[4], bits((double)largest[c]));
-            if (!(largest[c] <= LIMIT)) atomicAdd(&out[5], 1);  // few, or all is lost
+            if (!(largest[c] <= LIMIT)) atomicAdd(&out[5], 1);  // rare, or the factor is rejected
         }
         if constexpr (LDL) {
             PivotSize size = pivot_size(d, coupling, (int)c);
@@ -391,8 +392,8 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
     collect(best, out, [](int i) { return i; });
 }
 
-// Call f for the entries of column j of the inverse of a lower triangle of up to 64 rows, with ones
-// on its diagonal that are not there if `unit`; by a warp.
+// Call f for the entries of column j of the inverse of a lower triangle of up to 64 rows, with
+// implicit ones on its diagonal if `unit`; by a warp.
 template <class F>
 __device__ inline void each_of_inverse(Triangle<T> lower, bool unit, int j, F f) {
     int lane = threadIdx.x % 32;
@@ -411,9 +412,9 @@ __device__ inline void each_of_inverse(Triangle<T> lower, bool unit, int j, F f)
 }
 
 // out[0]: the largest part of an entry of columns first…last−1 of the factors, out[1]: the largest
-// sum of one of n columns of |A|; maxima with what is there. Padding, and what lies above the
-// diagonal of L, was never written. Tile map: a warp takes columns of the factors, a team columns of
-// A; static shared memory: two norms.
+// sum of one of n columns of |A|; both combined by maximum with the contents of `out`. Padding, and
+// entries above the diagonal of L, are not read: they are unwritten memory. Tile map: a warp takes
+// columns of the factors, a team columns of A; static shared memory: two norms.
 extern "C" __global__ void __launch_bounds__(threads, 3) system_largest(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, int first, int last,
     int lanes, const Position *pointer, const T *values, const T *coupling, Bits *out) {

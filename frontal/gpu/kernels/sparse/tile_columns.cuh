@@ -1,16 +1,16 @@
-// Products of columns of a tile of 64×64 of double that is being factored as L·D·Lᵀ, subtracted from
-// columns behind them by the tensor cores.
+// Products of columns of a 64×64 tile of double during its factorization as L·D·Lᵀ, subtracted from
+// later columns by the tensor cores.
 //
-// Rows and columns are those of mma_16x8x4, not neighbours as in warp_product.cuh: operands come by
-// twice as many loads, but what is subtracted from meets half the bank conflicts, and there is more
-// of that where products have few terms.
+// Rows and columns are those of mma_16x8x4, not neighbours as in warp_product.cuh: operands need
+// twice as many loads, but the target has half the bank conflicts, and with few terms per product
+// the target accounts for most accesses.
 #pragma once
 #include "common/ptx.cuh"
 #include "dense/potrf_tile.cuh"
 
 #if !PLAIN
-// Rows r0…r0+15 of N columns from c0 on less the product of the K columns from p on, by a warp.
-// weight(D(k), k) is D(k), or zero for a column that is not wanted. No barriers.
+// Subtract from rows r0…r0+15 of N columns from c0 on the product of the K columns from p on, by a
+// warp. weight(D(k), k) is D(k), or zero for an excluded column. No barriers.
 template <int N, int K, class Weight>
 __device__ inline void take_columns(double *tile, int r0, int c0, int p, Weight weight) {
     constexpr int STEPS = K / 4, GROUPS = N / 8, LD = tile_ld<double>;

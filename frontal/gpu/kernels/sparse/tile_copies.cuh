@@ -1,12 +1,11 @@
-// Copies of tiles of 64×64 between shared memory, where they lie as potrf_tile.cuh has them, and
-// the panels and inverses of fronts; by blocks of 128 threads, if nothing else is said. No
-// barriers.
+// Copies of 64×64 tiles between shared memory, in the layout of potrf_tile.cuh, and the panels and
+// inverses of fronts; by blocks of 128 threads unless stated otherwise. No barriers.
 #pragma once
 #include "dense/potrf_tile.cuh"
 
 constexpr int COPIERS = 128, TILE_ENTRIES = TILE_ROWS * TILE_ROWS;
 
-// The lower triangle of `kept`, if UNIT without its diagonal, ← that of the inverse.
+// kept ← the lower triangle of the inverse, without its diagonal if UNIT.
 template <bool UNIT = false, class T>
 __device__ inline void keep_inverse(const T *inverse, Triangle<T> kept) {
     constexpr int ld = tile_ld<T>, step = COPIERS / TILE_ROWS;
@@ -17,8 +16,8 @@ __device__ inline void keep_inverse(const T *inverse, Triangle<T> kept) {
         if (r >= c + UNIT && r < kept.rows) *to.at = inverse[r + c * ld];
 }
 
-// inverse ← the lower triangle that was kept and zeros, where products read them, by asynchronous
-// copies; if `unit` with ones on the diagonal.
+// inverse ← the stored lower triangle, and zeros where products read them, by asynchronous copies;
+// with ones on the diagonal if `unit`.
 template <class T>
 __device__ inline void fetch_inverse(T *inverse, Triangle<T> kept, bool unit = false) {
     constexpr int ld = tile_ld<T>, H = TILE_ROWS / 2, step = COPIERS / TILE_ROWS;
@@ -33,8 +32,8 @@ __device__ inline void fetch_inverse(T *inverse, Triangle<T> kept, bool unit = f
     copy_async_commit();
 }
 
-// tile ← a matrix and zeros beyond it, by asynchronous copies. Columns of one of 64×64 begin at
-// multiples of 16 bytes.
+// tile ← a matrix and zeros beyond it, by asynchronous copies. The columns of a full 64×64 matrix
+// must begin at multiples of 16 bytes.
 template <class T, class Source> __device__ inline void fetch_tile(T *tile, Matrix<Source> source) {
     constexpr int ld = tile_ld<T>, wide = Pack16<T>::count;
     if (source.rows == TILE_ROWS && source.cols == TILE_ROWS) {

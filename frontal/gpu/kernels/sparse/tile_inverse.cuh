@@ -1,10 +1,10 @@
-// A tile of 64×64 in shared memory times the transpose of the inverse of a lower triangle (without
-// LU the adjoint, if that is the second factor), for L(i,j) = C·Vᴴ without a triangular solve
-// (front.cuh names the method).
+// A 64×64 tile in shared memory times the transpose of the inverse of a lower triangle (without LU
+// the adjoint, if the second factor is the adjoint), for L(i,j) = C·Vᴴ without a triangular solve
+// (front.cuh).
 //
-// By 128 threads: a warp owns 16 rows of the result, in registers, so that what the zeros of the
-// inverse save is the same for all warps. Precondition: both operands are there for all threads.
-// No barriers.
+// By 128 threads: a warp owns 16 rows of the result, in registers, so that the zeros of the inverse
+// save the same work in all warps. Precondition: both operands are visible to all threads. No
+// barriers.
 #pragma once
 #include "dense/potrf_tile.cuh"
 #include "sparse/front.cuh"

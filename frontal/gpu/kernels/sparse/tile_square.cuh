@@ -1,6 +1,6 @@
-// C − X·Xᴴ, or C − X·E·Xᴴ with a diagonal E, for a tile C of 64×64 in global memory and a tile X in
-// shared memory, by 128 threads: the ten 16×16 blocks on and below the diagonal. C is fetched while
-// the last 16 columns of another tile are still in use in its place.
+// C − X·Xᴴ, or C − X·E·Xᴴ with a diagonal E, for a 64×64 tile C in global memory and a tile X in
+// shared memory, by 128 threads: the ten 16×16 blocks on and below the diagonal. C is fetched into
+// the place of another tile while that tile's last 16 columns are still in use.
 #pragma once
 #include "dense/potrf_tile.cuh"
 #include "sparse/front.cuh"
@@ -8,7 +8,7 @@
 template <class T> struct Square {
     static constexpr int BLOCK = 16, ld = tile_ld<T>;
 
-    // Copy the blocks into the tile, asynchronously; of its columns from 48 on nothing is touched.
+    // Copy the blocks into the tile, asynchronously; columns from 48 on are not written.
     __device__ static void fetch(T *tile, Matrix<T> source) {
         constexpr int wide = Pack16<T>::count;
         each_block([&](int i, int j) {
@@ -22,8 +22,8 @@ template <class T> struct Square {
         });
         copy_async_commit();
     }
-    // tile ← what was fetched, of some rows and as many columns and of the identity beyond, less
-    // the square of x, scaled between. From barrier to barrier.
+    // tile ← the fetched rows×rows, and the identity beyond, minus the product of x, `scale` and
+    // xᴴ. Begins with the wait for the copies; ends with a barrier.
     template <class Scale = Unscaled>
     __device__ static void subtract(T *tile, const T *x, int rows, Scale scale = {}) {
         copy_async_wait<0>();
@@ -50,7 +50,7 @@ template <class T> struct Square {
 
   private:
 #if !PLAIN
-    // The same for one block, with rows and columns as mma_16x8x4 has them: see tile_columns.cuh.
+    // The same for one block, with rows and columns as in mma_16x8x4: see tile_columns.cuh.
     template <class Scale>
     __device__ static void subtract_block(
         double *tile, const double *x, int rows, int i, int j, Scale scale) {
@@ -78,17 +78,18 @@ template <class T> struct Square {
     }
 #endif
 
-    // Call f(i, j) for this warp's blocks, at (i, j): one for the first warp, whose first thread
-    // releases x to others meanwhile, three for each other.
+    // Call f(i, j) for this warp's blocks, at (i, j): one block for the first warp, whose first
+    // thread publishes x meanwhile, three for each other warp.
     template <class F> __device__ static void each_block(F f) {
-        // Two bits a block, along the columns.
+        // Two bits per block, along the columns.
         constexpr unsigned rows = 0xfb9e4, columns = 0xe9500;
         int warp = threadIdx.x / 32;
 #pragma unroll 1
         for (int e = warp ? warp - 1 : 9; e < (warp ? 9 : 10); e += 3)
             f((int)(rows >> 2 * e & 3) * BLOCK, (int)(columns >> 2 * e & 3) * BLOCK);
     }
-    // Where a block is fetched to: its place, but for the last one, which goes above the diagonal.
+    // The address to which a block is fetched: its own place, except the last block, which goes
+    // above the diagonal.
     __device__ static T *fetched(T *tile, int i, int j) {
         return tile + (j < TILE_ROWS - BLOCK ? i + j * ld : BLOCK * ld);
     }

@@ -1,7 +1,7 @@
-"""Tuned numbers by device: the user's own over the shipped ones; small JSON files.
+"""Tuned numbers by device, in small JSON files: the user's numbers override the shipped ones.
 
-A file is named by the device and maps routine to field to value, for the tuning dataclasses of
-``launch``. What a file does not name keeps the dataclass's default.
+A file is named after the device and maps routine to field to value, for the tuning dataclasses of
+``launch``. Fields that a file does not contain have the default of the dataclass.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("frontal")
 Numbers = dict[str, dict[str, object]]
 
-trial: Numbers = {}  # what a sweep tries at the moment; goes before any file
+trial: Numbers = {}  # values that a sweep is timing; override all files
 
 
 def file_name(device_name: str) -> str:
-    """Name of a device's file.
+    """Return the file name of a device.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def file_name(device_name: str) -> str:
 
 
 def folder() -> Path:
-    """Where the user's files are: ``FRONTAL_CACHE_DIR``, else the user's cache folder."""
+    """Return the folder of the user's files: ``FRONTAL_CACHE_DIR``, else in the user's cache."""
     home = os.environ.get("FRONTAL_CACHE_DIR")
     if home:
         return Path(home) / "tuned"
@@ -45,7 +45,7 @@ def folder() -> Path:
 
 
 def numbers(device_name: str) -> Numbers:
-    """Return the numbers by routine: shipped, then the user's, then those on trial."""
+    """Return the numbers by routine: shipped, overridden by the user's, then by `trial`."""
     merged: Numbers = {}
     name = file_name(device_name)
     for source in (files(__package__).joinpath(name), folder() / name):
@@ -57,7 +57,7 @@ def numbers(device_name: str) -> Numbers:
 
 
 def _read(source: Traversable) -> Numbers:
-    """Return a file's numbers; none where it is absent, or broken (a log line says so)."""
+    """Return the numbers of a file; none if it is missing, or invalid (with a log message)."""
     try:
         routines = json.loads(source.read_text(encoding="utf-8"))["routines"]
         return {routine: dict(values) for routine, values in routines.items()}
@@ -69,7 +69,7 @@ def _read(source: Traversable) -> Numbers:
 
 
 def write(device_name: str, routines: Numbers, about: dict[str, object], to: Path) -> None:
-    """Write a device's file in one step, so that a reader never finds half of it."""
+    """Write the file of a device atomically, so that no reader sees a partial file."""
     to.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"device": device_name, **about, "routines": routines}, indent=2)
     temporary = to.with_suffix(f".{os.getpid()}")

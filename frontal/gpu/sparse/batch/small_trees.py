@@ -1,7 +1,7 @@
-"""Solutions of many systems of one pattern with small fronts alone: one launch of front_trees.cu.
+"""Solutions of many systems of one pattern with only small fronts: one launch of front_trees.cu.
 
-They are the blocks of a block diagonal matrix, each with a tree of its own; what the fronts are,
-and where their panels lie, is as for any other matrix.
+The systems are the blocks of a block diagonal matrix, each with its own tree; fronts and panels are
+stored as for any other matrix.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from ..tasks.solves import fits_warp
 from ..tasks.warp_partition import WarpPartition, warp_partition
 from ..workspace import FactorWorkspace
 
-Structs: TypeAlias = tuple[np.ndarray, np.ndarray]  # `Solve` and `SmallTreeSolver`
+Structs: TypeAlias = tuple[np.ndarray, np.ndarray]  # `Solve` and `Trees`
 
-# systems for each multiprocessor: with fewer, fronts of a system wait for each other; where they
-# are soon done, so many times less are enough
+# systems for each multiprocessor: with fewer, the latency of the fronts of a system dominates;
+# if a warp has few steps, a fraction is enough
 MIN_SYSTEMS = 4
-_MAX_SHORT_STEPS, _SHORT_DIVISOR = 128, 64  # steps of a warp
-_TEAMS = 1, 2, 3, 4, 6, 8  # warps for a system,
-_MIN_WARP_FRONTS = 4  # each of which has so many fronts
+_MAX_SHORT_STEPS, _SHORT_DIVISOR = 128, 64  # steps of a warp; divisor of MIN_SYSTEMS
+_TEAMS = 1, 2, 3, 4, 6, 8  # warps for a system
+_MIN_WARP_FRONTS = 4  # least number of fronts for each warp of a team
 
 
 class _TreeArguments(NamedTuple):
-    """What launches are told of a factor, and what of it they read beside its storage."""
+    """Launch arguments of one factor, and the arrays outside its storage that they refer to."""
 
     storage: ReferenceType[FactorWorkspace]
     read: tuple[Array | None, ...]
@@ -43,12 +43,12 @@ class _TreeArguments(NamedTuple):
 
 
 class SmallTreeSolver:
-    """What solves with factors of one pattern, some systems of one order beside each other.
+    """Solver with factors of one pattern, for a batch of systems of one order.
 
     Parameters
     ----------
     pattern : DevicePattern
-        Of all of them.
+        Of all systems.
     count : int
         Number of systems.
     """
@@ -64,7 +64,7 @@ class SmallTreeSolver:
         self._kernels: dict[tuple[np.dtype, launch.SolvePlan, bool, bool], Kernel] = {}
 
     def suits(self, dtype: np.dtype) -> bool:
-        """Whether there are systems enough, and of such fronts."""
+        """Return whether there are enough systems, with only small fronts."""
         plan = self._plan(dtype, 1) if self._small else None
         if plan is None:
             return False
@@ -78,7 +78,7 @@ class SmallTreeSolver:
         return self._n > 0 and bool(fits_warp(self._pattern).all())
 
     def _plan(self, dtype: np.dtype, width: int) -> launch.SolvePlan | None:
-        """The launch for some vectors of a scalar type, with the team that takes least."""
+        """Return the launch for `width` vectors of a scalar type, with the fastest team."""
         key = dtype, width
         if key not in self._plans:
             plans = self._launches(dtype, width)
@@ -86,11 +86,11 @@ class SmallTreeSolver:
         return self._plans[key]
 
     def certifies(self, dtype: np.dtype) -> bool:
-        """Whether a certificate can be found beside the solution of one right-hand side."""
+        """Return whether a certificate can be computed beside one right-hand side."""
         return self._beside(dtype) is not None
 
     def _beside(self, dtype: np.dtype) -> launch.SolvePlan | None:
-        """The launch for two vectors by the team that solves for one, to the same bits."""
+        """Return the launch for two vectors with the team for one vector: same bits."""
         single = self._plan(dtype, 1)
         candidates = [] if single is None else self._launches(dtype, 2).items()
         plans = [
@@ -99,7 +99,7 @@ class SmallTreeSolver:
         return plans[0] if plans and plans[0].width >= 2 else None
 
     def _launches(self, dtype: np.dtype, width: int) -> dict[tuple[float, int], launch.SolvePlan]:
-        """Those that fit, by the steps that a vector takes and the warps of a team."""
+        """Return the launches that fit, by steps of a vector and warps of a team."""
         plans, limits = {}, self._pattern.device.limits
         for team in _TEAMS:
             if team > 1 and self._fronts < _MIN_WARP_FRONTS * team:
@@ -116,7 +116,7 @@ class SmallTreeSolver:
         return self._pattern.k.size // max(self._count, 1)
 
     def _shares(self, team: int) -> WarpPartition:
-        """What each warp of a team has of a system's fronts."""
+        """Return the partition of a system's fronts among the warps of a team."""
         if team not in self._all_shares:
             tree, fronts = self._pattern, self._fronts
             last = int(tree.plan.pointer[fronts])
@@ -130,7 +130,7 @@ class SmallTreeSolver:
         return self._all_shares[team]
 
     def _on_device(self, team: int) -> dict[str, Array]:
-        """Index arrays for a team, by the names of their fields."""
+        """Return the index arrays of a team, by the names of their fields."""
         if team not in self._arrays:
             upload, partition = self._pattern.device.upload, self._shares(team)
             lists = {
@@ -151,23 +151,23 @@ class SmallTreeSolver:
         b: Array,
         bound: Array | None = None,
     ) -> tuple[Array, Array, Array]:
-        """Solve op(A) X = given for vectors (count * n, k); nothing waits.
+        """Solve op(A) X = rhs for vectors (count * n, k); nothing waits.
 
         Parameters
         ----------
         before : device array, optional
             Added to X.
         b : device array
-            What op(A) X should be then.
+            Right-hand side of op(A) X after that addition.
         bound : (count,) device array of float64, optional
-            Gets the certificate of each system, see `certifies`; for one right-hand side.
+            Receives the certificate of each system, see `certifies`; for one right-hand side.
 
         Returns
         -------
         X, R : device arrays
             R = b - op(A) X.
         sizes : (k, 5, count) device array of float64
-            Largest entries of R, X, b, of |R| / (|op(A)| |X| + |b|), and the same as rowwise error.
+            Largest entries of R, X, b, of |R| / (|op(A)| |X| + |b|), and rowwise errors.
         """
         xp, k = self._pattern.device.xp, b.shape[1]
         X, R = (xp.empty(b.shape, b.dtype, order="F") for _ in "XR")
@@ -195,7 +195,7 @@ class SmallTreeSolver:
         sizes: Array,
         bound: Array | None,
     ) -> None:
-        """Enqueue the kernel for vectors given, before, b, X and R."""
+        """Enqueue the kernel for the vectors rhs, before, b, X and R."""
         ready, dtype = self._ready(factor, trans, plan.team), factor.dtype
         blocks = min(plan.blocks, -(-self._count // plan.teams))
         leading = *ready.structs, factor.storage.panels, np.int32(sizes.shape[0]), factor.values
@@ -215,7 +215,7 @@ class SmallTreeSolver:
         return self._kernels[key]
 
     def _ready(self, factor: GpuFactor, trans: str, team: int) -> _TreeArguments:
-        """Made once for factors one after another in the same memory, of values in one place."""
+        """Return the launch arguments of a factor, cached for the same storage and values."""
         last, read = self._last.get(trans), (factor.values, *factor.scales)
         if (
             last is None
@@ -231,7 +231,7 @@ class SmallTreeSolver:
         return last
 
     def _solve(self, factor: GpuFactor) -> np.ndarray:
-        """The struct `Solve`, less what is for messages."""
+        """Return the struct `Solve`, without the fields for messages."""
         pattern = self._pattern
         solver = factor.storage.solver_of(pattern)
         return filled(
@@ -247,7 +247,7 @@ class SmallTreeSolver:
         )
 
     def _struct(self, factor: GpuFactor, trans: str, team: int) -> np.ndarray:
-        """The struct `SmallTreeSolver`."""
+        """Return the struct `Trees`."""
         pattern, count, n = self._pattern, self._count, self._n
         system, plan = factor.system(trans, factor.dtype), pattern.plan
         tops = self._shares(team).top.size
@@ -280,7 +280,7 @@ class SmallTreeSolver:
         )
 
     def _in_order(self, index: Array, out: Array) -> tuple[Array, Array]:
-        """Columns of the entries of the first system, by places in its vectors, and all places."""
+        """Return columns of the first system's entries as positions in vectors; all positions."""
         xp = self._pattern.device.xp
         place = xp.empty(self._n, np.int32)
         place[out[: self._n]] = xp.arange(self._n, dtype=np.int32)

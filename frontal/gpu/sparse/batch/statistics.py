@@ -1,4 +1,4 @@
-"""What is told of each of many systems of one pattern, and of its factor, on the device."""
+"""Statistics of each system of a batch of one pattern, and of its factor, on the device."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from ..solve.rows import OperatorRows
 
 
 class BatchStatistics:
-    """What looks at some systems of one order beside each other.
+    """Statistics of a batch of systems of one order.
 
     Parameters
     ----------
     pattern : DevicePattern
-        Of all of them.
+        Of all systems.
     count : int
         Number of systems.
 
     Attributes
     ----------
     of_values : (2, count) device array of float64
-        Gets the largest part of a value, no finite number where one is not; and 0 if the
-        values are symmetric up to the rounding of each row or need not be, else 1.
+        Receives the largest part of a value, not finite if a value is not; and 0 if the values are
+        symmetric up to the rounding of each row or symmetry is not checked, else 1.
     of_pivots : (5, count) device array of float64
-        Gets least and largest modulus; by Cholesky the least of its square beside the entry that it
-        came from, and 1 + the first one that is not positive, or 0. Else how many columns of L are
-        beyond `structs.LIMIT`, and the largest.
+        Receives least and largest modulus of pivots; for Cholesky the least squared pivot relative
+        to its original entry, and 1 + the position of the first pivot that is not positive, or 0.
+        For other methods the number of columns of L beyond `structs.LIMIT`, and the largest entry.
     """
 
     def __init__(self, pattern: DevicePattern, count: int) -> None:
         self._pattern, self._count, xp = pattern, count, pattern.device.xp
-        threads = 32 * count  # a warp each
+        threads = 32 * count  # one warp for each system
         self._blocks = launch.system_blocks(threads, pattern.device.limits)
-        self._largest: Array | None = None  # of each row, while values are looked at
+        self._largest: Array | None = None  # of each row, during `at_values`
         self.of_values: Array = xp.zeros((2, count), np.float64)
         self.of_pivots: Array = xp.zeros((5, count), np.float64)
 
     def at_values(
         self, values: Array, columns: tuple[Array, Array], mirror: Array | None
     ) -> Launch:
-        """What looks at values (count, nnz) by columns.
+        """Return the launch that examines values (count, nnz) by columns.
 
         Parameters
         ----------
         columns : device arrays (n + 1,) and (nnz,) of int32
             The columns of one system.
         mirror : device array (nnz,) of int32, optional
-            Where the transposed entry is, for each.
+            Position of the transposed entry of each entry.
         """
         n, xp = columns[0].size - 1, self._pattern.device.xp
         if self._largest is None and mirror is not None:
@@ -63,7 +63,7 @@ class BatchStatistics:
     def at_pivots(
         self, panels: Array, largest: Array | None, values: Array, diagonal_index: Array
     ) -> Launch:
-        """What looks at the pivots of a factor of all systems.
+        """Return the launch that examines the pivots of a factor of all systems.
 
         Parameters
         ----------
@@ -71,8 +71,8 @@ class BatchStatistics:
             See `Storage`.
         values : device array (count, nnz)
             By columns.
-        own : device array (n,) of int32
-            For each pivot of a system the diagonal entry that it came from.
+        diagonal_index : device array (n,) of int32
+            Position of the original diagonal entry of each pivot of a system.
         """
         pattern, count = self._pattern, self._count
         fronts, n = pattern.k.size // count, int(pattern.plan.start[-1]) // count
@@ -91,7 +91,7 @@ class BatchStatistics:
         )
 
     def norms(self, rows: OperatorRows, values: Array) -> tuple[Array, Launch]:
-        """Infinity norms (count,) of op(A), float64, and what finds them by its rows.
+        """Return infinity norms (count,) of op(A), float64, and the launch that computes them.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Where the entries of a pattern are on the device, by columns and by rows, and values for them."""
+"""Positions of the entries of a pattern on the device, by columns and rows, and values for them."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from . import pivot_statistics
 
 _Gathered = tuple[Array | None, Array]
 _MAX_SHORT_COLUMN = (
-    8  # entries of a column, in the mean, among which one is found as soon as it is read
+    8  # mean entries of a column; searching so few takes no longer than reading a list
 )
-# entries that 32 bits number, and what a team of threads adds to where a column begins
+# positions in 32 bits, less what a team of threads adds to the start of a column
 _MAX_INT32_POSITION = np.iinfo(np.int32).max - 32
 
 
 def position_type(nnz: int) -> type[np.signedinteger]:
-    """The type of places among so many entries, and of the extents of columns and rows."""
+    """Return the type of positions among `nnz` entries, and of the extents of columns and rows."""
     return np.int64 if nnz > _MAX_INT32_POSITION else np.int32
 
 
 def columns_are_short(symbolic: Symbolic) -> bool:
-    """Whether transposed entries are found in no time."""
+    """Return whether columns are short enough to search transposed entries without a list."""
     return int(symbolic.indptr[-1]) <= _MAX_SHORT_COLUMN * symbolic.n
 
 
 class PatternEntries:
-    """Where the entries of a pattern are, by columns and by rows, on a device.
+    """Positions of the entries of a pattern, by columns and by rows, on a device.
 
     Attributes
     ----------
@@ -49,12 +49,12 @@ class PatternEntries:
     pattern : DevicePattern
         The fronts.
     type : type
-        Of `pointer`, and of places of entries; `long`, if that is int64, for which kernels have the
-        constant LONG.
+        Type of `pointer` and of positions of entries; `long` if it is int64, in which case kernels
+        have the constant LONG.
     """
 
     def __init__(self, symbolic: Symbolic, pattern: DevicePattern, searching: bool = True) -> None:
-        """Those of a pattern; `searching`, rows may be read as `mirrors` tells."""
+        """Create the entries of a pattern; with `searching`, rows may be read as in `mirrors`."""
         self.symbolic, self.pattern, self.device = symbolic, pattern, pattern.device
         self.n, self.nnz = symbolic.n, int(symbolic.indptr[-1])
         self.type = position_type(self.nnz)
@@ -67,14 +67,14 @@ class PatternEntries:
 
     @property
     def expected(self) -> int:
-        """Bytes that `expect` takes."""
+        """Bytes that `expect` allocates."""
         symbolic, size = self.symbolic, np.dtype(self.type).itemsize * (self.n + 1)
         return (
             0 if "_later" in vars(self) else size + symbolic.indices.nbytes + symbolic.perm.nbytes
         )
 
     def expect(self) -> None:
-        """Take memory for columns: they are copied there beside what is enqueued from now on."""
+        """Allocate memory for columns, and begin a copy that overlaps work enqueued later."""
         _ = self._later
 
     @cached_property
@@ -104,7 +104,7 @@ class PatternEntries:
 
     @cached_property
     def row_perm(self) -> Array:
-        """(n,) int32 device array, see `Symbolic`; `perm`, if that is the same."""
+        """(n,) int32 device array, see `Symbolic`; the array `perm` if both are equal."""
         symbolic = self.symbolic
         same = symbolic.row_perm is symbolic.perm or np.array_equal(
             symbolic.row_perm, symbolic.perm
@@ -120,12 +120,12 @@ class PatternEntries:
         return launch.row_lanes(self.nnz // max(self.n, 1), longest)
 
     def by_rows(self, dtype: np.dtype) -> tuple[Array, Array, Array, int]:
-        """Compressed rows: pointers, columns, positions among the values of A, and lanes.
+        """Return compressed rows: pointers, columns, positions among the values of A, and lanes.
 
         Parameters
         ----------
         dtype : numpy.dtype
-            A scalar type for which kernels are wanted anyway.
+            A scalar type for which the caller needs kernels anyway.
         """
         if self._by_rows is None:
             if self.is_symmetric(dtype):
@@ -137,17 +137,20 @@ class PatternEntries:
         return self._by_rows
 
     def is_symmetric(self, dtype: np.dtype) -> bool:
-        """Whether there is a transposed entry for each."""
+        """Return whether each entry has a transposed entry."""
         if self._symmetric is None:
             self._symmetric = self._look_for_mirrored(dtype, NULL)
         return self._symmetric
 
     def mirrors(self, dtype: np.dtype) -> bool:
-        """Whether rows are read by looking for transposed entries, since columns are short."""
+        """Return whether rows are read by searching transposed entries, as columns are short."""
         return self._short and self.is_symmetric(dtype)
 
     def _look_for_mirrored(self, dtype: np.dtype, mirror: Value) -> bool:
-        """Tell where the transposed entry is, for each, if somebody asks; whether there is."""
+        """Return whether each entry has a transposed entry.
+
+        Its position is written to `mirror`, unless that is null.
+        """
         device, xp, variant = self.device, self.device.xp, {"LONG": self.long}
         missing = xp.zeros(1, np.int32)
         kernel = device.kernel(
@@ -162,11 +165,11 @@ class PatternEntries:
         return not device.download(missing)[0]
 
     def _sorted(self) -> tuple[Array, Array, Array, int]:
-        """Rows of any pattern."""
+        """Return the rows of any pattern."""
         xp = self.device.xp
         position = xp.argsort(self.index, kind="stable")
         column = xp.searchsorted(self.pointer, position, side="right") - 1
-        # not by bincount, for which CuPy takes gigabytes
+        # not bincount: CuPy's allocates gigabytes
         pointer = xp.searchsorted(self.index[position], xp.arange(self.n + 1, dtype=np.int32))
         longest = int(self.device.download(xp.diff(pointer).max())) if self.n else 0
         rows = pointer.astype(self.type), column.astype(np.int32), position.astype(self.type)
@@ -174,7 +177,7 @@ class PatternEntries:
 
     def values_of(self, A: Any, order: ValueMap) -> tuple[Array, ValueMap] | None:
         """See `NumericFactor.device_values`."""
-        if order.is_by_columns and self.device.holds(A) and A.shape == order.shape:  # as a rule
+        if order.is_by_columns and self.device.holds(A) and A.shape == order.shape:  # usual case
             values: Array = A
             if values.dtype in SCALARS and A.flags.c_contiguous:
                 return values, order
@@ -192,15 +195,15 @@ class PatternEntries:
         return None if value_order is None else (self.arranged(A, value_order), value_order)
 
     def owns(self, values: Array) -> bool:
-        """Whether values came from the host by `values_of`, the last ones: nobody else has them."""
+        """Return whether `values` were last uploaded by `values_of`; no other object uses them."""
         return self._moved is not None and self._moved() is values
 
     def _of_host(
         self, A: MatrixLike, order: ValueMap
     ) -> tuple[np.ndarray | Array | None, ValueMap | None]:
-        """Values of a matrix on the host, on the device now; without their order if it is not such.
+        """Upload the values of a matrix on the host; return them with their order.
 
-        They are if nothing is to be done for them but to be put in order.
+        None unless the matrix has this pattern and its values need no conversion.
         """
         if order.is_value_array(A):
             values, value_order = np.asarray(A), None if order.triangle else order
@@ -212,7 +215,7 @@ class PatternEntries:
             return None, None
         value_order.require(values)
         uploaded = self.device.upload(values)
-        if is_sparse(A) and not self._is_pattern(A):  # while values are on their way
+        if is_sparse(A) and not self._is_pattern(A):  # while the values are copied
             return None, None
         return uploaded, value_order
 
@@ -220,8 +223,9 @@ class PatternEntries:
         return A.shape == (self.n, self.n) and A.data.size == self.nnz
 
     def _is_pattern(self, A: Sparse) -> bool:
-        """Whether a matrix on the host has this pattern, entry for entry; one by rows, if it is
-        symmetric.
+        """Return whether a matrix on the host has this pattern, entry for entry.
+
+        A matrix by rows has it if the pattern is symmetric.
         """
         symbolic = self.symbolic
         if A.format == "csr" and not self.is_symmetric(working_dtype(A.data.dtype, "A")):
@@ -229,8 +233,9 @@ class PatternEntries:
         return equal(A.indptr, symbolic.indptr) and equal(A.indices, symbolic.indices)
 
     def order_of(self, A: Any) -> ValueMap | None:
-        """The order of the values of a CSC or CSR matrix on the device; None if it is another
-        pattern, or not sorted.
+        """Return the order of the values of a CSC or CSR matrix on the device.
+
+        None if the matrix has another pattern or is not sorted.
         """
         pointer, index = self.pointer, self.index
         dtype = working_dtype(A.data.dtype, "A")
@@ -242,9 +247,9 @@ class PatternEntries:
         return ValueMap(A.format, (self.nnz,)) if self.device.download(same).all() else None
 
     def arranged(self, values: Array, order: ValueMap) -> Array:
-        """Values in another order by columns, and in a scalar type of this package.
+        """Return values in another order by columns, in a scalar type of this package.
 
-        They are those that were given, and no copy, if nothing is to be done for them.
+        The given array is returned without a copy if nothing has to be done.
         """
         xp = self.device.xp
         source = xp.asarray(values)
@@ -276,9 +281,9 @@ class PatternEntries:
         kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
 
     def _gathered(self, order: ValueMap, host_place: np.ndarray) -> _Gathered:
-        """Positions of the values that make the entries, one entry after the other.
+        """Return positions of the values that are summed into entries, one entry after another.
 
-        The first array tells where each entry begins; None: each is one value.
+        The first array has the start of each entry; None if each entry is one value.
         """
         if order not in self._orders:
             xp, place = self.device.xp, self.device.upload(host_place)

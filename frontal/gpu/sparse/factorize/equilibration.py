@@ -1,4 +1,4 @@
-"""Scalings that are made on the device: the launches of equilibrate.cu."""
+"""Scalings computed on the device: the launches of equilibrate.cu."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from .. import launch
 from .entries import PatternEntries
 
 Scales = tuple[Array, Array] | tuple[None, None]
-KERNELS = "equilibrate.cu"  # a file that no method changes
+KERNELS = "equilibrate.cu"  # a file that does not depend on the method
 
 
 def scaled(
     entries: PatternEntries, scales: tuple[Array, Array], values: Array, out: Array
 ) -> Launch:
-    """What puts scaled values elsewhere, in the scalar type of these or in its single precision."""
+    """Return the launch that writes scaled values to `out`, of their type or single precision."""
     outcome = entries.device.xp.zeros(2, np.int64)
     return _Kernels(entries, values, out).launch("values", *scales, values, out, outcome)
 
 
 class Equilibration:
-    """What scales the values of one memory into another, whenever they are new.
+    """Scaling of the values in one array into another, repeated for new values.
 
-    It keeps what it reads and writes, and neither a matrix nor a storage.
+    It refers to the arrays that it reads and writes, but neither to a matrix nor to a storage.
 
     Parameters
     ----------
     entries : PatternEntries
     wanted : ScalingRequest
     values, out : device arrays (nnz,)
-        What is scaled, and what comes of it, in the same scalar type or its single precision.
+        Input, and output in the same scalar type or its single precision.
 
     Attributes
     ----------
     scales : two device arrays (n,)
-        Of rows and columns; one array, if both are scaled alike.
+        Of rows and columns; one array if both are equal.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Equilibration:
         self._run = CapturedLaunches(device, clear, [*launches, self._outcome.fetch])
 
     def _scale_symmetric(self, scale: Array, scratch: Array, far: Array) -> list[Launch]:
-        """Exponents go from one array to another, turn by turn, and end in the second."""
+        """Return launches that alternate between two arrays of exponents, and end in `scale`."""
         begin: Value = NULL
         if self._matching is not None:
             means = mean_exponents(self._matching.row_scale, self._matching.col_scale)
@@ -93,19 +93,19 @@ class Equilibration:
         ]
 
     def fits(self, wanted: ScalingRequest, values: Array, out: Array) -> bool:
-        """Whether it is what would be made for these."""
+        """Return whether this object does the requested scaling of these arrays."""
         matching = None if wanted.plain else wanted.matching
         last = wanted.plain or matching is not None
         same = matching is self._matching and last == self._last
         return same and values is self._values and out is self._out
 
     def __call__(self) -> None:
-        """Enqueue all of it; nothing waits for the device."""
+        """Enqueue all launches; nothing waits for the device."""
         self._run()
 
     @property
     def uneven(self) -> bool:
-        """Whether `scaling_of` begins with a matching instead; the device was waited for."""
+        """Return whether `scaling_of` begins with a matching instead; the device was waited for."""
         far, under = self._outcome.host.tolist()
         if self._last or far <= UNEVEN * self._values.size:
             return False
@@ -119,7 +119,7 @@ def _clear(device: Device, *arrays: Array) -> None:
 
 
 class _Kernels:
-    """The entries of equilibrate.cu for values of one scalar type, and what they are scaled to."""
+    """Kernels of equilibrate.cu for two scalar types: of values and of their scaled values."""
 
     def __init__(self, entries: PatternEntries, values: Array, out: Array) -> None:
         self._entries, self._dtype = entries, values.dtype
@@ -127,13 +127,13 @@ class _Kernels:
         self._constants = {name: 1 for name, value in named.items() if value}
 
     def launch(self, name: str, *arguments: Value) -> Launch:
-        """One that reads the entries, column by column."""
+        """Return a launch of a kernel that reads the entries, column by column."""
         entries = self._entries
         leading = np.int32(entries.lanes), entries.pointer, entries.index
         return self._launch(name, entries.n * entries.lanes, *leading, *arguments)
 
     def by_rows(self, name: str, *arguments: Value) -> Launch:
-        """One whose threads own rows."""
+        """Return a launch of a kernel whose threads own rows."""
         return self._launch(name, self._entries.n, *arguments)
 
     def _launch(self, name: str, threads: int, *arguments: Value) -> Launch:

@@ -18,8 +18,8 @@ from ..pattern import DevicePattern
 from ..storage import PivotBlocks, State, Storage
 from . import small_fronts
 
-# larger entries of L in a diagonal tile ask for interchanges: of LU, and of L·D·Lᴴ, where these
-# cost a new attempt at the columns
+# entries of L in a diagonal tile above which rows are interchanged: LU, and L·D·Lᴴ, in which an
+# interchange repeats the elimination of the columns
 _MULTIPLIER, _OF_LDL = 8, 32
 
 
@@ -40,14 +40,14 @@ class Examination(Protocol):
 
 
 class TiledFronts(NamedTuple):
-    """Fronts that are not small, whose tiles one launch goes through.
+    """Fronts that are not small, whose tiles one launch computes.
 
     Attributes
     ----------
     tasks, pieces : slice
-        In the list of tasks, and in that of pieces of rows left of diagonal tiles.
+        In the list of tasks, and in the list of pieces of rows left of diagonal tiles.
     sent : device array, or int
-        Messages, or the address of those of the first front of all.
+        Messages, or the address of those of the first of all fronts.
     workspace : device array
         See `workspace`.
     """
@@ -61,23 +61,23 @@ class TiledFronts(NamedTuple):
 class Factorization:
     """The launches that factorize matrices of one pattern into one storage.
 
-    No memory is taken but for counters; from the second factorization on a graph is replayed.
+    Only counters are allocated; from the second factorization on a graph is replayed.
 
     Parameters
     ----------
     storage : Storage
-        What is overwritten.
+        Overwritten.
     values : device array (entries,)
-        Where the values of a matrix are when it is factorized.
+        Memory of the values of a matrix during its factorization.
     tiny : float
-        Pivots below this are made that large, if there are other rows that have their columns.
+        Pivots below this are enlarged to it, if other fronts have rows of their columns.
     trace : device array (tasks, 4) of int64, optional
-        Gets the nanoseconds at which each task began, was assembled, was summed and ended.
+        Receives the times in ns at which each task began, was assembled, was summed and ended.
 
     Attributes
     ----------
     values : device array (entries,)
-        The same.
+        The parameter.
     """
 
     def __init__(
@@ -107,28 +107,28 @@ class Factorization:
         self._graph_complete = False
 
     def __call__(self, examination: Examination | None = None) -> State:
-        """Factorize `values` and fetch what is told of it; nothing waits for the device.
+        """Factorize `values` and fetch the outcome; nothing waits for the device.
 
         Parameters
         ----------
         examination : callable, optional
-            Given the fronts, panels, D, what tells of pivots, the values, numbers to be filled, and
-            whether this is not the first time: what looks at the factor before anybody waits.
+            Examines the factor after the last front. Arguments: fronts, panels, D, largest entries
+            of L, the values, output numbers, and whether this is a repeated call.
 
         Returns
         -------
         State
-            What the launches find.
+            Outcome of the launches.
         """
         if self._run.runs > 0:
-            if not self._graph_complete:  # from now on parts of the graph
+            if not self._graph_complete:  # part of the graph from now on
                 for step in self._last(examination, repeated=True):
                     self._run.append(step)
                 self._graph_complete = True
             self._run()
         else:
             self._run()
-            for step in self._last(examination, repeated=False):  # the device is at work by now
+            for step in self._last(examination, repeated=False):  # while the device computes
                 step()
         self._state.ended()
         return self._state
@@ -136,21 +136,21 @@ class Factorization:
     def _last(
         self, examination: Examination | None, *, repeated: bool
     ) -> Iterator[Callable[[], object]]:
-        """What comes after all fronts."""
+        """Yield the steps after all fronts."""
         if examination is not None and self.values.size:
             arguments = self.values, self._state.examined
             yield examination(self.pattern, *self._numbers, *arguments, repeated)
         yield self._state.fetch
 
     def timed(self) -> list[float]:
-        """Milliseconds of each level of small fronts, and of all others together."""
+        """Return the milliseconds of each level of small fronts, and of all other fronts."""
         device = self.pattern.device
         self._clear()
         return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
 
 
 def tile_constants(method: Method, plan: launch.TilesPlan) -> dict[str, int]:
-    """Constants of front_tiles.cu."""
+    """Return the constants of front_tiles.cu."""
     constants = method.constants | plan.constants
     if method.pivots:
         largest = _OF_LDL if method.indefinite else _MULTIPLIER
@@ -161,14 +161,14 @@ def tile_constants(method: Method, plan: launch.TilesPlan) -> dict[str, int]:
 
 
 def clear(device: Device, state: State, largest: Array | None) -> None:
-    """Enqueue what makes ready for a factorization."""
+    """Enqueue the preparation of a factorization."""
     state.clear()
     if largest is not None:
         device.clear(largest)
 
 
 def workspace(pattern: DevicePattern, dtype: np.dtype) -> Value:
-    """What the blocks of a launch work in besides, where shared memory is not enough."""
+    """Allocate the workspace of the blocks of a launch if shared memory is too small."""
     plan = launch.front_tiles(dtype, pattern.method, pattern.device.limits)
     blocks = min(plan.blocks, pattern.tasks.count)
     return pattern.device.xp.empty(blocks * plan.workspace, dtype) if plan.outside else NULL
@@ -183,7 +183,7 @@ def tile_launches(
     tiled_fronts: TiledFronts,
     trace: Array | None = None,
 ) -> list[Launch]:
-    """Launches for fronts that are not small."""
+    """Return the launches for fronts that are not small."""
     device, tasks, dtype = pattern.device, pattern.tasks, storage.panels.dtype
     first, count = tiled_fronts.tasks.start, tiled_fronts.tasks.stop - tiled_fronts.tasks.start
     struct = filled(

@@ -1,6 +1,6 @@
-"""A factor on the device: whether it is sound, and what is said when it does not fit.
+"""Statistics of a factor on the device: pivots, growth, symmetry.
 
-Only what is asked for as an array comes to the host, never the factor to be looked at there.
+Only requested arrays are downloaded; the factor is never examined on the host.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..storage import PivotBlocks, Storage
 
 
 def health_of(method: Method, dtype: np.dtype, numbers: np.ndarray) -> Health:
-    """Understand the numbers that an `examination` leaves."""
+    """Return the health given by the numbers of an `examination`."""
     loss, largest, size, gap = numbers[:4].tolist()
     if method.scaling:
         loss *= max(largest, _smallest(dtype))
@@ -52,12 +52,12 @@ def _smallest(dtype: np.dtype) -> float:
 
 
 def exactly_hermitian(method: Method, dtype: np.dtype, numbers: np.ndarray) -> bool:
-    """Whether an `examination` that compared columns with rows has found no difference."""
+    """Return whether an `examination` that compared columns with rows found no difference."""
     return method.one_triangle and (method.adjoint or dtype.kind != "c") and numbers[3] == 0
 
 
 def constants(pattern: DevicePattern, **others: bool) -> dict[str, int]:
-    """Constants of a kernel; what is not set is left out, so that few variants are compiled."""
+    """Return the constants of a kernel; omit false ones, so that few variants are compiled."""
     return pattern.method.constants | {name: 1 for name, value in others.items() if value}
 
 
@@ -74,17 +74,17 @@ def examination(
     numbers: Array,
     columns: tuple[int, int] | None = None,
 ) -> Launch:
-    """What looks at all pivots of a factor, and at the values of A (by columns) that it is of.
+    """Return the launch that examines all pivots of a factor, and the values of A (by columns).
 
     Parameters
     ----------
     lanes : int
-        Threads that read a column of A to compare it with its row. 0: symmetry is no matter.
-    found : device array (6,) of float64
-        Zero at first; gets what `health_of` understands, the largest of `largest`, and as an int64
-        how many of these are beyond `structs.LIMIT`.
+        Threads that read a column of A to compare it with its row. 0: symmetry is not checked.
+    numbers : device array (6,) of float64
+        Zero on entry; receives the input of `health_of`, the largest of `largest`, and as an int64
+        the number of entries of `largest` beyond `structs.LIMIT`.
     columns : two int, optional
-        Pivots from the first one on and before the second alone, the values with those from 0 on.
+        Only pivots from the first position on and before the second; the values if the first is 0.
     """
     n = int(pattern.plan.start[-1])
     first, last = columns or (0, n)
@@ -101,7 +101,7 @@ def examination(
 def growth(
     pattern: DevicePattern, storage: Storage, pointer: Array, values: Array, lanes: int
 ) -> tuple[float, float]:
-    """Largest part of an entry of the factors, and the 1-norm of A, given by columns."""
+    """Return the largest part of an entry of the factors, and the 1-norm of A, by columns."""
     device, n = pattern.device, int(pattern.plan.start[-1])
     if n == 0:
         return 0.0, 0.0
@@ -125,16 +125,16 @@ def look_at_entries(
     matrix: tuple[np.int32, Array, Array, Value],
     maxima: Array,
 ) -> None:
-    """Enqueue what takes `found` to the maxima of `growth`; A is looked at with columns from 0 on.
+    """Enqueue the update of the `maxima` of `growth`; A is read only with columns from 0 on.
 
     Parameters
     ----------
     panels : device array, or uint64
-        Or the address of what these columns are in, as if all were there.
+        Panels of all fronts, or the address that they would have if all were in memory.
     columns : two int
         See `examination`.
     matrix : tuple
-        As the kernel takes it.
+        Arguments of the kernel.
     """
     device, (first, last) = pattern.device, columns
     n = np.int32(0 if first else pattern.plan.start[-1])
@@ -146,7 +146,7 @@ def look_at_entries(
 
 
 def diagonal(pattern: DevicePattern, panels: Array) -> np.ndarray:
-    """Diagonal of L, U or D in elimination order, on the host."""
+    """Return the diagonal of L, U or D in elimination order, on the host."""
     entries = pattern.device.download(_stored_diagonal(pattern, panels))
     if pattern.method.one_triangle:
         return entries
@@ -155,13 +155,13 @@ def diagonal(pattern: DevicePattern, panels: Array) -> np.ndarray:
 
 
 def device_diagonal(pattern: DevicePattern, panels: Array) -> Array:
-    """The same on the device."""
+    """Return the diagonal of L, U or D in elimination order, on the device."""
     entries = _stored_diagonal(pattern, panels)
     return entries if pattern.method.one_triangle else pattern.device.xp.reciprocal(entries)
 
 
 def _stored_diagonal(pattern: DevicePattern, panels: Array) -> Array:
-    """What there is of it: of U reciprocals."""
+    """Return the stored diagonal; for U it holds reciprocals."""
     device, n = pattern.device, int(pattern.plan.start[-1])
     entries = device.xp.empty(n, panels.dtype)
     if n:
@@ -172,6 +172,6 @@ def _stored_diagonal(pattern: DevicePattern, panels: Array) -> Array:
 
 
 def _fronts(pattern: DevicePattern, panels: Array) -> tuple[Value, ...]:
-    """The arguments with which these kernels begin."""
+    """Return the leading arguments of these kernels."""
     fronts, n = len(pattern.k), int(pattern.plan.start[-1])
     return pattern.struct(panels.dtype), np.int32(fronts), np.int32(n), panels

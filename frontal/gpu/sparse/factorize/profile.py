@@ -1,4 +1,4 @@
-"""Where the time of a factorization on the device goes, against the least that it could be."""
+"""Time of a factorization on the device by level and size of fronts, with lower bounds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 1 << 30)  # orders o
 
 @dataclass(frozen=True)
 class Row:
-    """Some fronts of a factorization.
+    """Fronts of one level or size class.
 
     Attributes
     ----------
@@ -28,15 +28,16 @@ class Row:
         Level, or orders of the fronts.
     fronts : int
     milliseconds : float
-        Of a level: from the beginning of its first task to the end of its last, so that levels
-        overlap. Of a size class: what its tasks took, shared by all blocks that work at once.
+        For a level: from the beginning of its first task to the end of its last, so that levels
+        overlap. For a size class: time of its tasks divided by the number of blocks that work
+        concurrently.
     waiting : float
         The part of `milliseconds` in which tasks waited for others or read their children.
     flops : float
-        Of a multiply-add two.
+        A multiply-add counts as two.
     bandwidth_floor, flop_floor : float
-        Milliseconds that moving the bytes (panels once, contribution blocks twice) and computing
-        would take at the device's measured ceilings.
+        Milliseconds to move the bytes (panels once, contribution blocks twice) and to compute, at
+        the device's measured ceilings.
     """
 
     name: str
@@ -59,7 +60,7 @@ class FactorProfile:
 
 
 def profile(pattern: DevicePattern, values: Array, tiny: float) -> FactorProfile:
-    """Factorize once more, with a clock in every task, into memory of its own."""
+    """Factorize once more in separate memory, with a clock in every task."""
     device, dtype = pattern.device, values.dtype
     storage = allocate(pattern, dtype)
     trace = device.xp.zeros((max(pattern.tasks.count, 1), 4), np.int64)
@@ -78,7 +79,7 @@ def profile(pattern: DevicePattern, values: Array, tiny: float) -> FactorProfile
 
 
 def _ceilings(device: Device, dtype: np.dtype) -> dict[str, float]:
-    """Bytes and flops a millisecond: a large copy, and a large matrix product."""
+    """Return bytes and flops per millisecond: of a large copy, and of a large matrix product."""
     xp = device.xp
     source, n = xp.ones(1 << 26, np.uint8), 2048
     target, a = xp.empty_like(source), xp.ones((n, n), dtype)
@@ -89,7 +90,7 @@ def _ceilings(device: Device, dtype: np.dtype) -> dict[str, float]:
 
 
 def _work(pattern: DevicePattern, dtype: np.dtype, ceilings: dict[str, float]) -> np.ndarray:
-    """Flops, and both floors, of each front."""
+    """Return flops and both floors of each front."""
     flops = front_flops(pattern.plan.start, pattern.plan.pointer)
     flops *= pattern.method.panels * (4 if dtype.kind == "c" else 1)
     moved = pattern.layout(dtype).size + 2 * contribution_entries(pattern.m, pattern.method)

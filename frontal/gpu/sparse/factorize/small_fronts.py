@@ -48,13 +48,13 @@ def launches(
     Parameters
     ----------
     storage : Storage
-        Gets the panels and interchanges of the small fronts.
+        Receives the panels and interchanges of the small fronts.
     values : device array
         A's entries, in the order of the plan.
     tiny : float
-        Pivots below this are made that large, if other fronts have rows of their columns.
+        Pivots below this are enlarged to it, if other fronts have rows of their columns.
     state : State
-        Gets the outcome, and which fronts are finished.
+        Receives the outcome, and which fronts are finished.
     """
     device, dtype = pattern.device, storage.panels.dtype
     tasks = pattern.small_tasks(dtype)

@@ -1,4 +1,4 @@
-"""Kernels that work through the fronts of an assembly tree."""
+"""Launch choices for the kernels of fronts as tasks of tiles."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ...dense.launch.products import Tile
 from ...runtime.limits import Limits
 from ..structs import FRONT_TILE, TILE_THREADS
 
-_STATIC_SHARED = 2816  # bytes of shared memory that the kernel declares itself, and what CUDA takes
+_STATIC_SHARED = 2816  # bytes of static shared memory of the kernel, and of CUDA
 
 
 @dataclass(frozen=True)
 class TilesPlan:
-    """How to launch front_tiles.cu.
+    """Launch of front_tiles.cu.
 
     Attributes
     ----------
     residents, threads, shared : int
-        Blocks that a multiprocessor holds, their threads, and bytes of their shared memory.
+        Blocks of a multiprocessor, their threads, and bytes of their shared memory.
     blocks : int
         Blocks that the device holds.
     two_inverses : bool
-        LU: there is memory for both inverses of a diagonal tile at once.
+        LU: shared memory holds both inverses of a diagonal tile at once.
     outside, workspace : int
-        How many parts of a block's memory lie in global memory, and elements of these.
+        Number of parts of a block's memory in global memory, and their elements.
     """
 
     residents: int
@@ -49,8 +49,9 @@ class TilesPlan:
 def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPlan:
     """Choose the launch of front_tiles.cu: slices or a tile, the assembled tile, and scratch.
 
-    LU takes another tile, for the inverse of U, where that keeps as many blocks resident. Of what
-    a block must not have, the assembled tile lies in global memory, or all but the scratch.
+    LU uses another tile, for the inverse of U, if the number of resident blocks stays the same. If
+    shared memory is too small, the assembled tile lies in global memory, or all parts except the
+    scratch.
     """
     dtype = np.dtype(dtype)
     along = not method.one_triangle and dtype.char in "dD"
@@ -58,7 +59,7 @@ def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPl
     tile = FRONT_TILE * block_ld(dtype, FRONT_TILE)
     scratch = 64
     lu = 512 + 16 * dtype.itemsize + 16  # LuTile
-    if not method.one_triangle:  # and reciprocals
+    if not method.one_triangle:  # includes reciprocals
         scratch += 64 + -(-lu // dtype.itemsize)
     elif method.pivots:  # LdlTile, or inverses of pivots
         ldl = 128 + -(-(3 * 256 + 96) // dtype.itemsize)  # LdlTile and ones
@@ -83,10 +84,10 @@ def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPl
 
 
 def front_rows(pieces: int) -> tuple[int, int]:
-    """Blocks and threads of front_rows: a block each piece of rows left of a diagonal tile."""
+    """Return blocks and threads of front_rows: a block for each piece of `left_of_diagonals`."""
     return pieces, TILE_THREADS
 
 
 def front_pivots(pieces: int) -> tuple[int, int]:
-    """Blocks and threads of front_pivots, of the same list."""
+    """Return blocks and threads of front_pivots, for the same list."""
     return pieces, FRONT_TILE

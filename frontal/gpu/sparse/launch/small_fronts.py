@@ -1,4 +1,4 @@
-"""Kernel that factorizes small fronts whole, those of a level at once."""
+"""Launch choices for the kernel that factorizes the small fronts of a level."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from ...dense.launch.cholesky import block_ld
 from ...runtime.limits import Limits
 from ..structs import SMALL_CHILDREN, SMALL_FRONT, SMALL_PANEL, SMALL_THREADS
 
-FEWEST_BLOCKS = 32  # of a level that are worth a launch of its small fronts
+FEWEST_BLOCKS = 32  # least number of blocks of a level that justifies a launch for its small fronts
 _PANEL, _CHILDREN, _FRONT = SMALL_PANEL, SMALL_CHILDREN, SMALL_FRONT.dtype.itemsize
 _RESIDENTS = 8  # blocks that registers allow on a multiprocessor
-_STATIC_SHARED = 1024  # bytes of shared memory that CUDA takes
+_STATIC_SHARED = 1024  # bytes of shared memory that CUDA reserves
 
 
 @dataclass(frozen=True)
 class SmallLaunch:
-    """A launch of front_small.cu: where its fronts begin in the list of a level, and how many.
+    """A launch of front_small.cu for a range of fronts in the list of a level.
 
     Attributes
     ----------
     first : int
+        Index of its first front.
     counts : tuple of int
         Fronts of up to 64, 32 and 16 rows.
     blocks, threads, shared : int
@@ -39,9 +40,9 @@ class SmallLaunch:
 
 
 def small_tile(dtype: npt.DTypeLike, method: Method, order: int) -> int:
-    """Bytes of shared memory of a front of up to so many rows (SmallTile)."""
+    """Return the bytes of shared memory of a front of up to `order` rows (SmallTile)."""
     dtype = np.dtype(dtype)
-    folds = order // _PANEL  # of block columns, which lie in pairs for Cholesky
+    folds = order // _PANEL  # block columns, stored in pairs for Cholesky
     ld, warps = block_ld(dtype, order), max(order // 32, 1)
     folded = method.one_triangle and not method.indefinite
     if folded and folds > 1:
@@ -54,7 +55,7 @@ def small_tile(dtype: npt.DTypeLike, method: Method, order: int) -> int:
 
 
 def small_order(method: Method, limits: Limits) -> int:
-    """Rows of the largest fronts that a block has room for, of all scalar types."""
+    """Return the rows of the largest fronts that fit in a block, for all scalar types."""
     return next(
         order
         for order in (64, 32, 16)
@@ -67,10 +68,10 @@ def small_order(method: Method, limits: Limits) -> int:
 def small_fronts(
     dtype: npt.DTypeLike, method: Method, counts: tuple[int, int, int], limits: Limits
 ) -> list[SmallLaunch]:
-    """Choose the launches of a level with so many fronts of up to 64, 32 and 16 rows.
+    """Choose the launches of a level with `counts` fronts of up to 64, 32 and 16 rows.
 
-    One launch where it can be, so that few blocks wait for the last; two where the large fronts'
-    shared memory would leave too few warps for many others.
+    One launch if possible, so that few blocks wait for the last; two if the shared memory of large
+    fronts would leave too few warps for many other fronts.
     """
     large, medium, small = counts
     others = -(-medium // 2) + -(-small // 4)

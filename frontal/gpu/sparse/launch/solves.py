@@ -1,4 +1,4 @@
-"""Forward and backward substitution over the fronts of an assembly tree."""
+"""Launch choices for forward and backward substitution over the fronts."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy.typing as npt
 from ...runtime.limits import Limits
 from ..structs import FRONT_TILE, SMALL_LD, SOLVE_WARPS
 
-_STATIC_SHARED = 2560  # bytes of shared memory that a kernel declares itself, and what CUDA takes
+_STATIC_SHARED = 2560  # bytes of static shared memory of a kernel, and of CUDA
 
 
 @dataclass(frozen=True)
 class SolvePlan:
-    """How to launch the kernels of a sweep.
+    """Launch of the kernels of a sweep.
 
     Attributes
     ----------
     width : int
         Right-hand sides solved together.
     ahead : int
-        Sets of entries of the factor that a thread asks for before it needs them.
+        Sets of entries of the factor that a thread prefetches.
     residents, threads, shared : int
-        Blocks that a multiprocessor holds, their threads, and bytes of their shared memory.
+        Blocks of a multiprocessor, their threads, and bytes of their shared memory.
     blocks : int
         Blocks that the device holds.
     in_place : bool
-        Inverses of tiles are read where they are, for want of shared memory.
+        Inverses of tiles are read from global memory, because shared memory is too small.
     team : int
-        Warps for a system, of many.
+        Warps for each system of a batch.
     """
 
     width: int
@@ -51,17 +51,17 @@ class SolvePlan:
 
     @property
     def teams(self) -> int:
-        """Systems of many that a block works on at a time."""
+        """Systems of a batch that a block processes at a time."""
         return self.threads // (32 * self.team)
 
 
 def solve_width(dtype: npt.DTypeLike, width: int) -> int:
-    """Return how many of `width` right-hand sides or more are solved together."""
+    """Return the number of right-hand sides solved together, given `width` or more."""
     return min(1 << max(width - 1, 0).bit_length(), 8 if np.dtype(dtype).itemsize < 16 else 4)
 
 
 def front_solve(dtype: npt.DTypeLike, width: int, limits: Limits) -> SolvePlan:
-    """Choose the launch for fronts that are not small, and `width` right-hand sides together."""
+    """Choose the launch for fronts that are not small, with `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
     vectors, inverse = (SOLVE_WARPS + 4) * FRONT_TILE * width, FRONT_TILE * (FRONT_TILE + 1)
     in_place = (vectors + inverse) * size + _STATIC_SHARED > limits.shared_block
@@ -72,7 +72,7 @@ def front_solve(dtype: npt.DTypeLike, width: int, limits: Limits) -> SolvePlan:
 
 
 def front_solve_small(dtype: npt.DTypeLike, width: int, limits: Limits) -> SolvePlan:
-    """Choose the launch for small fronts, and `width` right-hand sides together."""
+    """Choose the launch for small fronts, with `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
     warps, each = SOLVE_WARPS, SMALL_LD * width * size
     while warps > 1 and warps * each + _STATIC_SHARED > limits.shared_block:
@@ -84,9 +84,9 @@ def front_solve_small(dtype: npt.DTypeLike, width: int, limits: Limits) -> Solve
 def front_trees(
     dtype: npt.DTypeLike, width: int, n: int, limits: Limits, team: int = 1, rows: int = 0
 ) -> SolvePlan | None:
-    """Choose the launch for systems of order n whose fronts are all small, a team for each.
+    """Choose the launch for systems of order n with only small fronts, a team for each.
 
-    None where a vector does not fit in shared memory.
+    None if a vector does not fit in shared memory.
 
     Parameters
     ----------
@@ -95,13 +95,13 @@ def front_trees(
     """
     size, room = np.dtype(dtype).itemsize, limits.shared_block - _STATIC_SHARED
     ld, width = trees_ld(n, team, rows) + team * SMALL_LD, solve_width(dtype, width)
-    most = SOLVE_WARPS if team == 1 else 1  # of a block
+    most = SOLVE_WARPS if team == 1 else 1  # systems of a block
     while (teams := room // (ld * width * size)) < most and width > 1:
         width //= 2
     if not teams:
         return None
     teams = min(teams, most)
-    registers = (9, 0) <= limits.capability < (10, 0)  # or the compiler needs more
+    registers = (9, 0) <= limits.capability < (10, 0)  # others need more registers
     residents = 1 if size > 8 and width > 1 else 3 if size * width <= 8 and registers else 2
     if team > 1:
         residents = residents * SOLVE_WARPS // team
@@ -110,24 +110,26 @@ def front_trees(
 
 
 def trees_ld(n: int, team: int, rows: int) -> int:
-    """Distance of vectors of order n in shared memory, so that parts of a warp are aligned.
+    """Return the distance of vectors of order n in shared memory.
+
+    It is even, so that parts of a warp are aligned.
 
     Parameters
     ----------
     team, rows : int
-        Warps of a system, and rows that all of them but one have for themselves.
+        Warps of a system, and additional rows of each warp except the first.
     """
     used = n + (team - 1) * rows
     return used + used % 2
 
 
 def front_places(tiles: int) -> tuple[int, int]:
-    """Blocks and threads of front_places: a warp each tile of pivots."""
+    """Return blocks and threads of front_places: a warp for each tile of pivots."""
     return -(-tiles // SOLVE_WARPS), 32 * SOLVE_WARPS
 
 
 def _plan(width: int, ahead: int, most: int, shared: int, limits: Limits) -> SolvePlan:
-    """Launch so many blocks a multiprocessor, or as many as shared memory has room for."""
+    """Return the plan with `most` blocks per multiprocessor, or as many as fit in shared memory."""
     residents = max(min(most, limits.shared_multiprocessor // (shared + _STATIC_SHARED)), 1)
     blocks = residents * limits.multiprocessors
     return SolvePlan(width, ahead, residents, 32 * SOLVE_WARPS, shared, blocks)

@@ -1,4 +1,4 @@
-"""Kernels of system.cu, whose threads loop over positions, rows or entries."""
+"""Launch choices for system.cu, whose threads loop over positions, rows or entries."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from ..structs import SYSTEM_THREADS
 _RESIDENTS, _PROBING_RESIDENTS = (
     8,
     2,
-)  # blocks of a multiprocessor, and where each has something to tell
-_PLANES = 65535  # of any grid
-_MAX_LANE_ENTRIES = 512  # entries for each thread of a team that ask for a larger team
+)  # blocks of a multiprocessor; if each block outputs numbers
+_PLANES = 65535  # largest gridDim.z
+_MAX_LANE_ENTRIES = 512  # entries of a row for each thread; for longer rows a team is a warp
 
 
 def system_blocks(work: int, limits: Limits) -> int:
-    """Blocks for so many threads, or as many as loop over them."""
+    """Return the blocks for `work` threads, or fewer blocks whose threads loop."""
     return max(1, min(-(-work // SYSTEM_THREADS), _RESIDENTS * limits.multiprocessors))
 
 
 def planes(count: int) -> int:
-    """Planes of blocks for so many systems, which loop over them where a grid has no more."""
+    """Return the planes of blocks for `count` systems; beyond the limit of a grid planes loop."""
     return max(1, min(count, _PLANES))
 
 
 def probing_blocks(n: int, limits: Limits) -> int:
-    """Blocks for n rows that leave numbers which others put together: no more than need be."""
+    """Return the blocks for n rows if each block outputs numbers to combine: few blocks."""
     return max(1, min(-(-n // SYSTEM_THREADS), _PROBING_RESIDENTS * limits.multiprocessors))
 
 
 def row_lanes(mean: int, longest: int) -> int:
-    """Threads that read a row together, by the entries of rows."""
+    """Return the threads that read a row together, by mean and largest entries of rows."""
     lanes = 1 << min(max(mean.bit_length() - 1, 0), 5)
     return 32 if longest > _MAX_LANE_ENTRIES * lanes else lanes

@@ -1,4 +1,4 @@
-"""Panels as the host has them, of those of a device, which `fronts.Layout` describes."""
+"""Conversion of panels from the layout of a device (`DeviceLayout`) to that of the host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .schedule import TILE
 
 @jit
 def unpad_triangle(factor, out, k, m, panel, l11_offset, ld, last_ld, target):
-    """Copy panels of L as a device has them to those of the host."""
+    """Copy panels of L from the layout of a device to that of the host."""
     inverse, lower = np.zeros((2, TILE, TILE), out.dtype)
     for s in range(k.size):
         to, order = target[s], k[s] + m[s]
@@ -40,7 +40,7 @@ def unpad_triangle(factor, out, k, m, panel, l11_offset, ld, last_ld, target):
 
 @jit
 def unpad_both(factor, out, k, m, panel, below, ld, upper_ld, target):
-    """Copy panels of L and U to those of the host, with inverses of diagonal tiles as they are."""
+    """Copy panels of L and U to the layout of the host; inverses of diagonal tiles stay."""
     for s in range(k.size):
         to = target[s]
         for j in range(k[s]):
@@ -58,7 +58,7 @@ def unpad_both(factor, out, k, m, panel, below, ld, upper_ld, target):
 
 @jit
 def invert_tiles(out, k, m, target):
-    """Put L and U where panels have the inverses of diagonal tiles, see sparse/front.cuh."""
+    """Replace the inverses of diagonal tiles in panels by L and U, see sparse/front.cuh."""
     lower, upper, inverse = np.zeros((3, TILE, TILE), out.dtype)
     for s in range(k.size):
         ld = k[s] + m[s]
@@ -82,7 +82,7 @@ def invert_tiles(out, k, m, target):
 
 @inner
 def _invert(lower, w, inverse):
-    """The inverse of a lower triangle."""
+    """Compute the inverse of a lower triangle."""
     for c in range(w):
         inverse[c, c] = 1 / lower[c, c]
         for r in range(c + 1, w):

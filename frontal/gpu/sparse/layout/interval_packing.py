@@ -1,8 +1,8 @@
-"""Places in one memory for what lives from one time to another, beside panels that stay.
+"""Packing of blocks with limited lifetimes into one memory, beside panels that stay.
 
-What is alive is never below the end of the panels that are written meanwhile. Who takes the place
-of something waits until it is over. Guermouche, L'Excellent, "Constructing memory-minimizing
-schedules for multifrontal methods" (2006), have the same for one stack.
+A live block never lies below the end of the panels written during its life. A block that reuses
+memory waits until the previous owner is over. Guermouche, L'Excellent, "Constructing
+memory-minimizing schedules for multifrontal methods" (2006), do the same for one stack.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from ....compile.jit import inner, jit
 from ....machine.resources import thread_count
 from ....machine.threads import BackgroundTask
 
-SLACK = 1  # epochs for which a place stays unused while there is room, so that nobody waits for it
-# pieces of all that find places of their own, and which come first: each is best once
+SLACK = 1  # epochs for which a place stays unused if there is room, so that no task waits for it
+# number of pieces placed separately, and their order: each is the best for some matrix
 _ATTEMPTS = (256, "life"), (256, "size"), (64, "life"), (256, "end")
-_MAX_SEARCHED_INTERVALS = 4096  # with more that live at other times there is time for one order
-_MAX_EXCESS_RATIO = 1.01  # times the least that is known: so that nobody waits,
-_SLACK_RATIO = 1.14  # and where there is room
+_MAX_SEARCHED_INTERVALS = 4096  # distinct lifetimes; with more, only one order is tried
+_MAX_EXCESS_RATIO = 1.01  # largest ratio of the end of a packing with SLACK to the allowed end
+_SLACK_RATIO = 1.14  # of the allowed end to the least known one, within `Slack.most`
 
 
 class Slack(NamedTuple):
-    """Entries that may be taken although fewer would do, so that nobody waits for a place.
+    """Entries that may be used although fewer would do, so that no task waits for memory.
 
     Attributes
     ----------
     few : int
-        So many in any case;
+        Entries that may be used in any case.
     most : int
-        up to so many a little more than is needed.
+        Limit of entries up to `_SLACK_RATIO` times the least number known.
     """
 
     few: int = 0
@@ -44,9 +44,9 @@ NO_SLACK = Slack()
 
 
 class Taken(NamedTuple):
-    """Where parts of a piece end, the first where it begins, and times they are free from.
+    """Parts of the messages' memory: the start and all ends, and the times they are free from.
 
-    Nobody else has them before.
+    No block uses a part before its time.
     """
 
     end: np.ndarray
@@ -55,20 +55,20 @@ class Taken(NamedTuple):
 
 Constraints = tuple[
     np.ndarray, int, Taken
-]  # where panels begin, launches of small fronts, messages
+]  # starts and end of panels, number of launches of small fronts, messages
 
 
 class _Chunks(NamedTuple):
-    """What has one beginning and end, in pieces that are not too large, in the order of places.
+    """Blocks with one lifetime, in pieces of limited size, in the order in which they are placed.
 
     Attributes
     ----------
     chunk, inside : (s,) int64 arrays
-        Of each thing, its chunk and its place in that.
+        Of each block, its chunk and its offset in the chunk.
     first, last, length : (c,) int64 arrays
-        When chunks begin and end, and their entries.
+        First and last time of each chunk, and its entries.
     in_time : bool
-        Whether they are in the order of their beginnings.
+        Whether the chunks are in the order of their first times.
     """
 
     chunk: np.ndarray
@@ -80,7 +80,7 @@ class _Chunks(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """Places, what waits for what, and the end of all."""
+    """Offsets, times to wait for, and the end of the memory."""
 
     place: np.ndarray
     waits: np.ndarray
@@ -91,18 +91,18 @@ class Packing(NamedTuple):
 def packed(
     first: np.ndarray, last: np.ndarray, size: np.ndarray, constraints: Constraints, room: Slack
 ) -> Packing:
-    """Place what lives from `first` to `last`: by the best of some orders, if it matters.
+    """Place blocks that live from `first` to `last`, by the best of several orders.
 
-    It does not for what fits into `room` at once. With some time between two owners of a place, if
-    there is room for that or it takes hardly more.
+    Only one order is tried if the first one fits into `room`. Consecutive owners of a place are
+    separated in time if there is room for that or it takes little more memory.
 
     Parameters
     ----------
     first, last, size : (s,) int64 arrays
         Times, both included, and entries.
-    given : tuple
-        Where the panels of each time begin, and the last ones end; times that are launches, after
-        which nobody waits; and what is taken at first.
+    constraints : tuple
+        Start of the panels of each time, with the end of the last ones; number of times that are
+        launches, after which no task waits; and memory in use at the beginning.
     room : Slack
     """
     name = first * (int(last.max(initial=0)) + 1) + last
@@ -138,7 +138,7 @@ def packed(
 def _fit(
     chunks: _Chunks, constraints: Constraints, slack: int, limit: int, waits: bool = True
 ) -> Packing:
-    """Find places; without `waits` nothing is told of these, which takes as long."""
+    """Assign offsets; `waits=False` skips the dependency output, which doubles the time."""
     begin, wait = np.zeros((2, chunks.first.size), np.int64)
     panel_waits = np.zeros(constraints[0].size - 1, np.int64)
     things, outputs = (chunks.first, chunks.last, chunks.length), (begin, wait, panel_waits)
@@ -158,10 +158,10 @@ def _chunks(
     pieces: int,
     before: str,
 ) -> _Chunks:
-    """Make chunks of what has one name, and put them in an order.
+    """Group blocks with one name into chunks, and sort the chunks.
 
-    They go by their beginnings and ends, or the largest first: in entries, or these times how long
-    they live.
+    The order is that of first and last times, or by decreasing size: entries, or entries times
+    lifetime.
     """
     piece = np.cumsum(size[sorting]) * pieces // max(int(size.sum()), 1)
     begins = (np.diff(name[sorting], prepend=-1) != 0) | (np.diff(piece, prepend=-1) != 0)
@@ -181,7 +181,7 @@ def _chunks(
 
 @jit
 def _stack(chunk, size, lengths, offset):
-    """Place what has the same chunk one after the other in it; lengths begin as zeros."""
+    """Place the blocks of a chunk one after another; `lengths` is zero on entry."""
     for s in range(chunk.size):
         offset[s] = lengths[chunk[s]]
         lengths[chunk[s]] += size[s]
@@ -192,9 +192,9 @@ def _fit_each(
     first, last, length, written, launches, taken, taken_until, slack, limit, place, wait,
     panel_wait, waits,
 ):  # fmt: skip
-    """The same in any order: each as low as it fits among all before that live with it."""
+    """Place chunks in any order: each at the lowest gap among earlier chunks that live with it."""
     fixed, count = taken_until.size, taken_until.size + first.size
-    # those that are placed, by where they begin; looked at again and again, one after the other
+    # placed blocks, sorted by their start; scanned once for every chunk
     begin, end, born, dies = np.zeros((4, count), np.int64)
     begin[:fixed], end[:fixed] = taken[:-1], taken[1:]
     dies[:fixed] = taken_until - 1
@@ -228,7 +228,7 @@ def _fit_each(
 
 @inner
 def _lowest_gap(begin, end, born, dies, count, first, until, launches, unused, low, length):
-    """Where the first gap of this length begins among those that live at the same time."""
+    """Return the start of the first gap of this length among blocks that live at the same time."""
     for q in range(count):
         if end[q] > low:
             if begin[q] - low >= length:
@@ -241,7 +241,7 @@ def _lowest_gap(begin, end, born, dies, count, first, until, launches, unused, l
 
 @inner
 def _last_before(begin, end, dies, low, high, first):
-    """When the last one that dies before `first` is over, of those in a piece of memory."""
+    """Return the time when all owners of an interval of memory that die before `first` are over."""
     latest = np.int64(0)
     for q in range(np.searchsorted(begin, high)):
         if (low < end[q]) & (dies[q] < first):
@@ -254,12 +254,12 @@ def _first_fit(
     first, last, length, written, launches, taken, taken_until, slack, limit, place, wait,
     panel_wait,
 ):  # fmt: skip
-    """Place chunks in the order of their beginnings, as low as they fit; the end of all.
+    """Place chunks in the order of their first times, as low as possible; return the end of all.
 
-    The memory is a list of segments, which nobody reads any more from a time on that is kept in
-    `free`; the last one has no end. What a chunk or the panels of a time have to wait for is the
-    latest of those of their segments. After a launch nothing waits: there is no slack; nor where a
-    chunk would end beyond `limit` with it. What is taken is there from the beginning.
+    The memory is a list of segments; `free` is the time from which a segment is no longer read. The
+    last segment has no end. A chunk, or the panels of a time, waits for the latest of the times of
+    its segments. After a launch nothing waits, so there is no slack; nor is there any if it would
+    move the end of a chunk beyond `limit`. Memory in `taken` is in use from the beginning.
     """
     begin, free = np.zeros((2, 2 * first.size + taken.size + 2), np.int64)
     count, top, c = 1, np.int64(0), 0
@@ -287,7 +287,7 @@ def _first_fit(
 
 @inner
 def _latest(begin, free, count, low, high):
-    """When all of a piece is free."""
+    """Return the time from which all of an interval is free."""
     latest, j = np.int64(0), _segment(begin, count, low)
     while low < high and j < count and begin[j] < high:
         latest = max(latest, free[j])
@@ -297,7 +297,7 @@ def _latest(begin, free, count, low, high):
 
 @inner
 def _segment(begin, count, place):
-    """The segment that has a place."""
+    """Return the segment that contains a place."""
     first, last = 0, count - 1
     while first < last:
         middle = (first + last + 1) // 2
@@ -310,11 +310,11 @@ def _segment(begin, count, place):
 
 @inner
 def _lowest(begin, free, count, low, length, t, launches, slack):
-    """Where the first piece of this length begins, not below `low`, that is free at time t."""
+    """Return the start of the first interval of this length from `low` on that is free at t."""
     where = low
     for j in range(_segment(begin, count, low), count):
         if free[j] + (slack if free[j] > launches else 0) > t:
-            where = begin[j + 1]  # the last segment is free
+            where = begin[j + 1]  # the last segment is always free
         elif j + 1 == count or begin[j + 1] - where >= length:
             break
     return where
@@ -322,9 +322,9 @@ def _lowest(begin, free, count, low, length, t, launches, slack):
 
 @inner
 def _occupy(begin, free, count, low, high, until):
-    """Make a piece one segment that is free from `until` on; the number of segments then."""
+    """Make an interval one segment that is free from `until` on; return the number of segments."""
     a = _segment(begin, count, low)
-    b = _segment(begin, count, high)  # which is no more a part of the piece
+    b = _segment(begin, count, high)  # the first segment beyond the interval, or the one it splits
     splits, after = begin[b] < high, free[b]
     head = a + 1 if begin[a] < low else a
     tail = b + 1 if splits else b

@@ -1,10 +1,10 @@
-"""Where the parts of a factorization lie in one memory, each while it is needed.
+"""Offsets of the blocks of a factorization in one memory, each block while it is needed.
 
 Panels stay, in the order in which they are written. Contribution blocks live from their front's
-time (schedule.py) to their parent's, and L·D in its front's time. They lie in memory of panels
-that are written later, and beyond (packing.py). So do messages of diagonal tiles, which are cleared
-before anything begins, in the order of their fronts' times; their place is free when their front is
-done. Whoever takes the place of something waits for the epochs that its readers are in.
+time (schedule.py) to their parent's, and L·D in its front's time. They lie in memory of panels that
+are written later, and beyond (interval_packing.py). So do messages of diagonal tiles, which are
+cleared before the factorization begins, in the order of their fronts' times; their memory is free
+when their front is done. A front that reuses memory waits for the epochs of its readers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import interval_packing
 from .interval_packing import NO_SLACK, Slack, Taken, packed
 from .schedule import Schedule, by_time
 
-_PARTS = 256  # parts of the messages, each of which becomes free at once
+_PARTS = 256  # parts of the messages, each with one time at which it becomes free
 
 
 class Places(NamedTuple):
@@ -28,14 +28,14 @@ class Places(NamedTuple):
     panel, block, product : (f,) int64 arrays
         Of each front's panels, its contribution block, and its L·D.
     need : (f,) int32 array
-        Epochs that must be over before a front writes; 0 for small ones, whose launches follow
-        each other.
+        Epochs that must be over before a front writes; 0 for small fronts, whose launches are in
+        stream order.
     panels : int
-        Where the last panel ends, or soon after.
+        End of the last panel, rounded up.
     sent, messages : int
-        Where messages begin, and all of these.
+        Start of the messages, and their number of entries.
     entries : int
-        All that is needed.
+        Entries of the whole memory.
     """
 
     panel: np.ndarray
@@ -49,7 +49,7 @@ class Places(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Entries of what fronts need, 0 where they have none.
+    """Entries that fronts need, 0 for none.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ def place(
     room: Slack = NO_SLACK,
     multiple: int = 1,
 ) -> Places:
-    """Place what fronts need in one memory.
+    """Place the blocks of fronts in one memory.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ def place(
     parts : Parts
     room : Slack
     multiple : int
-        Of so many entries is where messages begin, where panels end, and the end of all.
+        Entries to a multiple of which the start of messages, the end of panels and the end of the
+        memory are rounded up.
     """
     fronts, time = parent.size, schedule.time.astype(np.int64)
     panel, written = _written(time, parts.panels)
@@ -106,9 +107,9 @@ def _up(number: int, multiple: int) -> int:
 
 
 def _taken(messages: np.ndarray, time: np.ndarray, written: np.ndarray, multiple: int) -> Taken:
-    """Where messages are, as low as they may be.
+    """Return the memory of messages, at the lowest possible offset.
 
-    Those of a front lie behind panels that are written before it is done, or soon after it.
+    The messages of a front lie behind panels that are written before it is done, or soon after.
     """
     order = by_time(time)
     order = order[messages[order] > 0]
@@ -123,7 +124,7 @@ def _taken(messages: np.ndarray, time: np.ndarray, written: np.ndarray, multiple
 
 
 def _written(time: np.ndarray, panels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets of panels in the order of their times, and the end of all before each time."""
+    """Return offsets of panels in the order of their times, and the end of all before each time."""
     order, panel = by_time(time), np.zeros(time.size, np.int64)
     panel[order] = np.cumsum(panels[order]) - panels[order]
     written = np.zeros(int(time.max(initial=-1)) + 2, np.int64)

@@ -1,4 +1,4 @@
-"""The fronts of a plan on the device: index arrays, and where their panels lie."""
+"""The fronts of a plan on the device: index arrays and offsets of panels."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ from .schedule import (
 )
 
 Made = TypeVar("Made")
-Listed = Untyped  # an array of the host, or of a device where it was uploaded
+Listed = Untyped  # an array of the host, or of a device after its upload
 
-_MAX_SMALL_ROWS = TILE  # rows of fronts that are factored whole
-_SHARED = (  # attributes of fronts, whatever else a plan tells
+_MAX_SMALL_ROWS = TILE  # rows of fronts that are factorized in one piece
+_SHARED = (  # attributes that depend on the fronts alone, not on the rest of a plan
     *("schedule", "k", "m", "pivot_tiles", "tiles", "tile_row"),
     *("followed", "most", "_layouts", "_once"),
 )
-_SLACK = Slack(1 << 26, 1 << 29)  # bytes that nobody misses, so that few wait for a place
+_SLACK = Slack(1 << 26, 1 << 29)  # bytes that may be spent so that few tasks wait for memory
 
 
 @dataclass(frozen=True)
 class DeviceLayout:
-    """Where the parts of fronts lie on the device; see sparse/front.cuh.
+    """Offsets of the blocks of fronts on the device; see sparse/front.cuh.
 
     Attributes
     ----------
     places : Places
         Of panels, contribution blocks and products.
-    own, below : (f,) int64 arrays
-        Where L11 and L21 begin in the panel.
+    l11_offset, below : (f,) int64 arrays
+        Offsets of L11 and L21 in the panel.
     ld, upper_ld : (f,) int64 arrays
-        Leading dimensions of L21 (of LU: of the whole panel) and of the transpose of U12.
+        Leading dimensions of L21 (LU: of the whole panel) and of the transpose of U12.
     last_ld : (f,) int64 array
-        Without LU: leading dimension of the last row of tiles of L11, those before have `TILE`.
-        0 where the packed inverse of L11 is all that there is of it.
+        Without LU: leading dimension of the last row of tiles of L11; earlier rows have `TILE`. 0
+        if only the packed inverse of L11 is stored.
     size : (f,) int64 array
         Entries of each front's panels.
     """
@@ -72,9 +72,9 @@ class DeviceLayout:
 
     @classmethod
     def from_fronts(cls, tree: Fronts, dtype: np.dtype) -> DeviceLayout:
-        """Lay panels out, with contribution blocks among those that are written later."""
+        """Lay out panels, with contribution blocks in the memory of panels written later."""
         shapes = shapes_of(tree, dtype)
-        # messages and values that begin amid a cache line would take one more
+        # aligned to a tile: messages and values that begin inside a cache line would take one more
         room = Slack(*(size // dtype.itemsize for size in _SLACK))
         parts = parts_of(tree, shapes[-1], dtype)
         places = place(tree.schedule, tree.plan.parent, parts, room, TILE)
@@ -82,12 +82,12 @@ class DeviceLayout:
 
     @property
     def swept(self) -> np.ndarray:
-        """(f,) int64 array: where solves find panels."""
+        """(f,) int64 array: offsets of panels in solves."""
         return self.places.panel
 
 
 def shapes_of(tree: Fronts, dtype: np.dtype) -> tuple[np.ndarray, ...]:
-    """Fields of `DeviceLayout` from `l11_offset` on; columns start at multiples of 16 bytes."""
+    """Return the fields of `DeviceLayout` from `l11_offset` on; columns are aligned to 16 bytes."""
     k, m, wide = tree.k, tree.m, max(16 // dtype.itemsize, 1)
     upper_ld, last = -(-m // wide) * wide, np.maximum(-(-k // TILE) - 1, 0)
     last_ld = -(-(k - TILE * last) // wide) * wide
@@ -105,7 +105,7 @@ def shapes_of(tree: Fronts, dtype: np.dtype) -> tuple[np.ndarray, ...]:
 
 
 def parts_of(tree: Fronts, size: np.ndarray, dtype: np.dtype) -> Parts:
-    """What fronts need, their panels of these sizes included."""
+    """Return the entries that fronts need, with panels of the given sizes."""
     method, wide = tree.method, max(16 // dtype.itemsize, 1)
     products = np.where(tree.schedule.small | (not method.indefinite), 0, size)
     blocks = -(-contribution_entries(tree.m, method) // wide) * wide
@@ -121,13 +121,14 @@ class Fronts:
     plan : Plan
     method : Method
     small : int
-        Fronts with up to so many rows, all below them alike, are factored whole.
+        Largest number of rows of a front that is factorized in one piece; all its descendants must
+        be as small.
     fewest : int
-        Blocks of a level that are worth a launch of its small fronts.
+        Least number of blocks of a level that justifies a launch for its small fronts.
     schedule : Schedule, optional
-        Another one than `make_schedule` has.
-    of : Fronts, optional
-        The same fronts, of a plan that tells no more than they do.
+        Replaces that of `make_schedule`.
+    fronts : Fronts, optional
+        The same fronts; its attributes that do not depend on rows and entries are reused.
 
     Attributes
     ----------
@@ -137,7 +138,7 @@ class Fronts:
     pivot_tiles, tiles : (f,) int64 arrays
         Tiles of pivot columns, and of all rows.
     tile_row : (f + 1,) int32 array
-        Where the tiles of rows of each front begin among those of all.
+        Index of each front's first tile of rows among the tiles of all fronts.
     piece : Slab, optional
         Memory for lists on the device.
     """
@@ -171,13 +172,13 @@ class Fronts:
         self.tile_row = np.append(0, np.cumsum(self.tiles)).astype(np.int32)
 
     def once(self, make: Callable[[Fronts], Made]) -> Made:
-        """What follows from the fronts alone, made when that is first asked for."""
+        """Return a result that depends on the fronts alone, computed at the first request."""
         if make not in self._once:
             self._once[make] = make(self)
         return cast(Made, self._once[make])
 
     def spent(self, make: Callable[[Fronts], Made]) -> Made:
-        """The same for the last time: it is not kept any longer."""
+        """Return the same result for the last time, and drop it."""
         value = self.once(make)
         self._once.pop(make, None)
         return value
@@ -188,7 +189,7 @@ class Fronts:
         return on_device(self.device, self.indices(), self.piece)
 
     def indices(self) -> dict[str, np.ndarray]:
-        """The same on the host; some are those of the plan."""
+        """Return the same arrays on the host; some are arrays of the plan."""
         plan, cuts = self.plan, _cuts(self)
         return {
             "start": plan.start.astype(np.int32, copy=False),
@@ -203,7 +204,7 @@ class Fronts:
 
     @property
     def segment(self) -> np.ndarray | None:
-        """(f,) int32 array, ascending: parts of the tree that are worked on one after another."""
+        """(f,) int32 array, ascending: segments of the tree, processed one after another."""
         return None
 
     @cached_property
@@ -213,21 +214,21 @@ class Fronts:
 
     @cached_property
     def most(self) -> tuple[int, int]:
-        """Entries of panels, and of all else, if each had a place of its own; some too many."""
-        tile = np.minimum(self.k, TILE) + 2  # what rounding adds to a column, and an inverse
+        """Upper bounds of the entries of panels, and of all other blocks, without shared memory."""
+        tile = np.minimum(self.k, TILE) + 2  # padding of a column, and an inverse
         panels = self.method.panels * int((self.k * (self.k + self.m + 2 * tile) + tile).sum())
         messages = message_entries(self.followed, self.method)
         others = int((contribution_entries(self.m, self.method) + messages + 2).sum()) + 2 * TILE
         return panels, others + (panels if self.method.indefinite else 0)
 
     def layout(self, dtype: np.dtype) -> DeviceLayout:
-        """Return where panels of this scalar type lie."""
+        """Return the layout of panels of this scalar type."""
         if dtype not in self._layouts:
             self._layouts[dtype] = DeviceLayout.from_fronts(self, dtype)
         return self._layouts[dtype]
 
     def placed(self, dtype: np.dtype) -> dict[str, Array]:
-        """Return where parts lie and what they wait for, on the device, by the names of fields."""
+        """Return offsets and dependencies of blocks on the device, by the names of fields."""
         if dtype not in self._placed:
             layout, names = self.layout(dtype), ["panel", "block", "need"]
             names += ["product"] * self.method.indefinite
@@ -243,14 +244,17 @@ class Fronts:
         return self._structs[dtype]
 
     def to_host(self, factor: np.ndarray, panel: np.ndarray | None = None) -> np.ndarray:
-        """Return panels as `panel_offsets` has them, of panels as the device does.
+        """Return panels in the order of `panel_offsets`, from panels as the device stores them.
 
-        Above the diagonal of Cholesky, where the device has anything, are zeros as the CPU has.
+        Above the diagonal of L, where the device may store other values, Cholesky has zeros as on
+        the CPU.
 
         Parameters
         ----------
+        factor : array
+            The panels of the device, on the host.
         panel : (f,) int64 array, optional
-            Where they begin, if that is not as on the device.
+            Offsets of the panels in `factor`, if they differ from those of the device.
         """
         layout, target = self.layout(factor.dtype), panel_offsets(self.plan, self.method)
         arguments = factor, np.zeros(int(target[-1]), factor.dtype), self.k, self.m
@@ -264,47 +268,49 @@ class Fronts:
 
 
 def on_device(device: Device, lists: Untyped, piece: Slab | None) -> Untyped:
-    """The same lists, a dataclass or a dictionary, with arrays of a device."""
+    """Return the same lists, a dataclass or a dictionary, with arrays of a device."""
     host_arrays = arrays_of(lists)
     arrays = dict(zip(host_arrays, device.uploads([*host_arrays.values()], piece), strict=True))
     return arrays if isinstance(lists, dict) else replace(lists, **arrays)
 
 
 def arrays_of(lists: Untyped) -> dict[str, np.ndarray]:
-    """Those of the host among them, by name."""
+    """Return the host arrays of lists, by name."""
     fields = lists if isinstance(lists, dict) else vars(lists)
     return {x: a for x, a in fields.items() if isinstance(a, np.ndarray)}
 
 
 def tile_rows(count: np.ndarray) -> np.ndarray:
-    """Entries of so many rows of tiles of L11, whole ones, with the inverses of diagonal tiles."""
+    """Return the entries of `count` full rows of tiles of L11, with inverses of diagonal tiles."""
     return TILE * TILE * count * (count + 1) // 2 + TILE * count
 
 
 def narrow(source: np.ndarray) -> type[np.unsignedinteger]:
-    """The type of these places among the values of A, in lists of a device.
+    """Return the type of positions among the values of A in lists of a device.
 
     Raises
     ------
     FactorMemoryError
-        If it has no room for them; nor has any device for their factor.
+        If the positions do not fit; no device has memory for such a factor.
     """
     most = np.iinfo(np.uint32).max
-    if source.size > most // 2 and source.max() > most:  # half of them may be left out
+    if source.size > most // 2 and source.max() > most:  # a plan may use only half of the values
         raise FactorMemoryError(12 * source.size, 12 * most)
     return np.uint32
 
 
 def cut_sizes(tree: Fronts) -> np.ndarray:
-    """Numbers that `Fronts.indices` has of each child of a front that is not small."""
+    """Return the entries of `cuts` for each child of a front that is not small; 0 for others."""
     parent = tree.plan.parent
     has_cuts = (parent >= 0) & ~tree.schedule.small[parent]
     return np.where(has_cuts, tree.m + tree.tiles[parent] + 1, 0)
 
 
 def _cuts(tree: Fronts) -> tuple[np.ndarray, np.ndarray]:
-    """Of each such child: places of its rows in the parent; and where those begin that fall in each
-    tile of it, and their end.
+    """Return offsets and cuts of the children of fronts that are not small.
+
+    For each child: positions of its rows in the parent; then the first row in each tile of the
+    parent, and the end.
     """
     plan, pointer = tree.plan, np.append(0, np.cumsum(cut_sizes(tree)))
     cuts = np.empty(int(pointer[-1]), np.int32)

@@ -1,9 +1,9 @@
-"""When each front is worked on.
+"""The time at which each front is factorized.
 
 A level holds the fronts whose children are all in lower levels (as soon as possible). Small fronts
-are factored level by level; the tiles of all others are tasks, which lie by level and by groups of
-fronts whose columns take turns. Groups of a few hundred tasks are an epoch: what others wait for
-when they take the place of something in memory (places.py).
+are factorized level by level; the tiles of all others are tasks, sorted by level and by groups of
+fronts whose columns take turns. Groups with a few hundred tasks form an epoch: a task that reuses
+memory waits for whole epochs (offsets.py).
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from ....numeric.method import Method
 from ....symbolic.plan import Plan
 from ..structs import FRONT_TILE as TILE
 
-_GROUP = 512  # tiles of rows of fronts whose columns take turns
-_MIN_SOLO_TILES = 64  # tiles of rows of fronts that keep a device busy alone,
-_DEPTHS = 2, 3  # and levels below roots up to which they may be worked on one after another,
-_MAX_MEMORY_RATIO = 0.97  # if that takes so much less memory,
-_MAX_SOLO_FRONTS = 16  # and if they are few: those of many systems in one forest keep their levels
-_EPOCH = 256  # tasks
-_MAX_FOLLOWED_FRONTS = 512  # fronts of a level whose last diagonal tiles are followed too
+_GROUP = 512  # tiles of rows in a group of fronts whose columns take turns
+_MIN_SOLO_TILES = 64  # tiles of rows from which on a single front keeps a device busy
+_DEPTHS = 2, 3  # levels from the roots down in which such fronts may be factorized one by one
+_MAX_MEMORY_RATIO = 0.97  # largest ratio of the memory with raised levels to that without
+_MAX_SOLO_FRONTS = 16  # fronts, at most, to be raised: a forest of many systems keeps its levels
+_EPOCH = 256  # tasks of an epoch, about
+_MAX_FOLLOWED_FRONTS = 512  # fronts of a level up to which the last diagonal tiles are followed too
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Fronts by level, and when they are worked on.
+    """Fronts by level, and the times at which they are factorized.
 
     Attributes
     ----------
     small : (f,) bool array
-        Fronts that are factored whole, those below them too.
+        Fronts that are factorized in one piece, with all their descendants.
     level : (f,) int32 array
         Level of each front; small fronts come before all others.
     small_levels : int
@@ -41,9 +41,9 @@ class Schedule:
     tiled : (t,) int64 array
         Fronts that are not small, by level and the largest first.
     group : (t,) int64 array
-        Group of each of these.
+        Group of each front in `tiled`.
     time : (f,) int32 array
-        When each front is worked on: the level of small ones, then epochs of the others.
+        Time of each front: the level of small ones, then epochs of the others.
     """
 
     small: np.ndarray
@@ -65,17 +65,17 @@ class Schedule:
 
 
 def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -> Schedule:
-    """Lay out the levels of an assembly tree.
+    """Compute the levels of an assembly tree.
 
     Parameters
     ----------
     plan : Plan
     method : Method
-        With one triangle, only the lower half of contribution blocks is kept.
+        With one triangle, only the lower half of contribution blocks is stored.
     order : int
-        Fronts with up to so many rows, all below them alike, are small.
+        Largest number of rows of a small front, whose descendants must also be small.
     fewest : int
-        From the first level on that has fewer of them, none are.
+        From the first level with fewer small fronts on, no fronts are small.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -
     k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
     level, small, small_levels = _levels(plan.parent, k + m <= order)
     thin = np.flatnonzero(np.bincount(level[small], minlength=small_levels) < fewest)
-    if thin.size:  # from there on they are tasks, so that deep trees need no launch a level
+    if thin.size:  # higher fronts are tasks, so that deep trees need no launch for each level
         level, small, small_levels = _levels(plan.parent, small & (level < thin[0]))
     level = _staggered(plan.parent, level, small, k, m, method)
     return _scheduled(k, m, method, small, level, int(small_levels))
@@ -99,14 +99,14 @@ def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -
 def by_segments(
     schedule: Schedule, k: np.ndarray, m: np.ndarray, method: Method, segment: np.ndarray
 ) -> Schedule:
-    """The same with the levels of each segment by themselves, those of small fronts before all.
+    """Return the schedule with separate levels for each segment; levels of small fronts come first.
 
     Parameters
     ----------
     k, m : (f,) int64 arrays
         Pivot columns and update rows.
     segment : (f,) int32 array
-        Segment of each front, that of a child not after its parent's.
+        Segment of each front; a child's is not after its parent's.
     """
     small, segment, segments = schedule.small, segment.astype(np.int64), int(segment.max()) + 1
     levels, rest = schedule.small_levels, schedule.levels - schedule.small_levels
@@ -138,9 +138,9 @@ def _scheduled(
 def _epochs(
     level: np.ndarray, group: np.ndarray, segment: np.ndarray, tasks: np.ndarray
 ) -> np.ndarray:
-    """Epoch of each front, given in order: whole groups of one level, some _EPOCH tasks in all.
+    """Return the epoch of each front, in order: whole groups of one level, about _EPOCH tasks.
 
-    Each segment begins with an epoch of its own.
+    Each segment begins with a new epoch.
     """
     begins = (np.diff(level, prepend=-1) != 0) | (np.diff(group, prepend=-1) != 0)
     before = np.maximum.accumulate(np.where(begins, np.cumsum(tasks) - tasks, 0))
@@ -149,12 +149,12 @@ def _epochs(
 
 
 def by_time(time: np.ndarray) -> np.ndarray:
-    """Fronts in the order in which they are worked on."""
+    """Return the fronts in the order of their times."""
     return np.argsort(time, kind="stable")
 
 
 def contribution_entries(m: np.ndarray, method: Method) -> np.ndarray:
-    """Entries of contribution blocks of these orders, as sparse/front.cuh lays them out."""
+    """Return the entries of contribution blocks of orders m, as sparse/front.cuh lays them out."""
     if not method.one_triangle:
         return m * m
     full_tiles = m // TILE
@@ -163,10 +163,11 @@ def contribution_entries(m: np.ndarray, method: Method) -> np.ndarray:
 
 
 def followed_tiles(schedule: Schedule, k: np.ndarray, m: np.ndarray) -> np.ndarray:
-    """How many diagonal tiles of each front others follow while they are factored.
+    """Return the number of diagonal tiles of each front whose columns other tasks follow.
 
-    All that other diagonal tiles wait for; and where a level has few fronts, the last one for
-    the update rows. With many, clearing the messages costs more than their earlier arrival saves.
+    They are all diagonal tiles that other diagonal tiles wait for; and on levels with few fronts
+    also the last one, which update rows wait for. On levels with many fronts, clearing its messages
+    costs more than their earlier arrival saves.
     """
     fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
     last = (fronts[schedule.level] < _MAX_FOLLOWED_FRONTS) & (m > 0)
@@ -174,7 +175,7 @@ def followed_tiles(schedule: Schedule, k: np.ndarray, m: np.ndarray) -> np.ndarr
 
 
 def message_entries(tiles: np.ndarray, method: Method) -> np.ndarray:
-    """Numbers that blocks send each other of so many diagonal tiles; see sparse/front_tiles.cu."""
+    """Return the entries of the messages of diagonal tiles; see sparse/front_tiles.cu."""
     return tiles * TILE * (method.panels * TILE + (TILE // 16 if method.indefinite else 0))
 
 
@@ -186,11 +187,10 @@ def _staggered(
     m: np.ndarray,
     method: Method,
 ) -> np.ndarray:
-    """Levels, some of large fronts at the top raised where that saves memory.
+    """Return levels in which large fronts at the top are raised if that saves memory.
 
-    When most panels are written there is the least room for contribution blocks: the fewer are
-    alive together the better. Not with L D L^H, where one front after another waits for its
-    diagonal tiles.
+    There is least room for contribution blocks when most panels are written: then few blocks should
+    be alive together. Not for L D L^H, in which consecutive fronts would wait for diagonal tiles.
     """
     large = ~small & (k + m > TILE * (_MIN_SOLO_TILES - 1))
     if method.indefinite or not large.any():
@@ -207,7 +207,7 @@ def _staggered(
 
 
 def _needed(level: np.ndarray, parent: np.ndarray, panels: np.ndarray, blocks: np.ndarray) -> float:
-    """Entries of panels that are written and of blocks that are alive, at most, by levels."""
+    """Return the largest number of entries of written panels and live blocks over all levels."""
     dies, levels = np.where(parent >= 0, level[parent], level), int(level.max()) + 2
     written, born = (np.bincount(level, x, levels) for x in (panels, blocks))
     gone = np.bincount(dies + 1, blocks, levels)
@@ -216,9 +216,10 @@ def _needed(level: np.ndarray, parent: np.ndarray, panels: np.ndarray, blocks: n
 
 @jit
 def _one_by_one(parent, level, large, top):
-    """Levels with the large fronts of so many levels from the top one after another; how many.
+    """Return levels with one large front each near the roots, and the number of these fronts.
 
-    The others keep theirs; children still come before their parents.
+    They are the large fronts of the `top` levels from the roots down. Other fronts keep their
+    levels; children still come before their parents.
     """
     depth = np.zeros(parent.size, np.int32)
     for s in range(parent.size - 1, -1, -1):
@@ -241,7 +242,7 @@ def _one_by_one(parent, level, large, top):
 
 @jit
 def _levels(parent, fits):
-    """Height of each front over its farthest leaf; which fit, and all below them too."""
+    """Return heights over leaves, which fronts fit with all descendants, and levels of these."""
     fronts = parent.size
     small = fits.copy()
     for s in range(fronts):  # children come before parents

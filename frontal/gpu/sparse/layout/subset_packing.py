@@ -1,14 +1,14 @@
-"""What solves find room for in the memory of factorizations, and how much more is worth it."""
+"""Packing of arrays of solves into the memory of factorizations, and additional memory for them."""
 
 from __future__ import annotations
 
 from itertools import combinations
 
-_ALIGNED = 256  # bytes, as what a device gives
+_ALIGNED = 256  # bytes to which a device aligns allocations
 
 
 def packed_subset(sizes: list[int], room: int) -> tuple[list[int | None], int]:
-    """Places of arrays in memory that has room for some: those that fill it best, and their end.
+    """Return offsets of the arrays that fill a memory best, None for others, and the end.
 
     Examples
     --------
@@ -30,9 +30,9 @@ def packed_subset(sizes: list[int], room: int) -> tuple[list[int | None], int]:
 
 
 def worth_having(sizes: list[int], room: int, most: int) -> int:
-    """Bytes beside the room, up to `most`, with which so much more fits that they are worth it.
+    """Return the additional bytes, at most `most`, that let the most bytes of arrays fit.
 
-    They count twice, since solves for few right-hand sides have no use for them.
+    An additional byte counts as two, since solves for few right-hand sides do not use it.
 
     Examples
     --------
@@ -51,5 +51,5 @@ def worth_having(sizes: list[int], room: int, most: int) -> int:
 
 
 def aligned(size: int) -> int:
-    """Bytes that an array takes."""
+    """Return the bytes that an array occupies."""
     return -(-size // _ALIGNED) * _ALIGNED

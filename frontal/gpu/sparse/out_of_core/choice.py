@@ -1,4 +1,4 @@
-"""Which segments: as few as fit into the memory there is."""
+"""Choice of segments: as few as fit into the available memory."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from .pattern import StreamedPattern
 from .segments import segmentations
 from .solve import message_bytes
 
-_COLUMNS = 64, 32, 16, 8  # right-hand sides of a pass, the time of which is that of the copies
+_COLUMNS = 64, 32, 16, 8  # right-hand sides of a pass; copies dominate its time
 
 
 def segmented(
     symbolic: Symbolic, tree: Fronts, dtype: np.dtype, values: np.dtype, limit: int | None
 ) -> StreamedPattern:
-    """The fronts of a plan by segments.
+    """Return the fronts of a plan by segments.
 
     Parameters
     ----------
     tree : Fronts
-        The same all at once.
+        The fronts without segments.
     dtype, values : numpy.dtype
         Scalar types of the factor and of the matrix.
     limit : int or None
-        Bytes of the device that a factor and a solve may take; None for any number.
+        Bytes of the device that a factor and a solve may use; None for no limit.
 
     Raises
     ------
     FactorMemoryError
-        With the least limit that there are segments for.
+        With the least limit for which segments exist.
     """
     trials: list[StreamedPattern] = []
     parts = parts_of(tree, shapes_of(tree, dtype)[-1], dtype)
@@ -49,14 +49,14 @@ def segmented(
 
 
 def _bytes(symbolic: Symbolic, trial: StreamedPattern, values: np.dtype, rhs: int = 1) -> int:
-    """Bytes of the device in all."""
+    """Return the bytes of the device for a factor and a solve."""
     return footprint(symbolic, trial, trial.dtype, values, rhs)["total"]
 
 
 def _widened(
     symbolic: Symbolic, trial: StreamedPattern, values: np.dtype, limit: int
 ) -> StreamedPattern:
-    """The same with memory for more right-hand sides in one pass, as far as there is some."""
+    """Return the trial with memory for more right-hand sides in a pass, within the limit."""
     narrow, rows = trial.places, counted_rows(trial)
     for columns in _COLUMNS:
         trial.places = with_room(
@@ -71,7 +71,7 @@ def _widened(
 def _least(
     symbolic: Symbolic, tree: Fronts, trials: list[StreamedPattern], values: np.dtype
 ) -> int:
-    """The least limit that one of these keeps; of the whole tree where it has no segments."""
+    """Return the least limit that a trial meets; that of the tree if there are no segments."""
     least: int | None = None
     for trial in sorted(trials, key=lambda trial: trial.least):
         if least is not None and trial.least * trial.dtype.itemsize >= least:

@@ -1,4 +1,4 @@
-"""A factor whose panels are on the host, with what must read all of them."""
+"""A factor whose panels are on the host, and operations that read all of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StreamedFactor(GpuFactor):
 
     @property
     def _held(self) -> np.ndarray:
-        """Where the panels of each front begin on the host."""
+        """Offsets of the panels of each front on the host."""
         pattern = self.pattern
         return pattern.places.held[pattern.segment] + pattern.places.inside
 
@@ -53,7 +53,7 @@ class StreamedFactor(GpuFactor):
             entries = self.storage.windows.host[at]
             entries[packed] = 1 / entries[packed]
             return entries
-        w = np.minimum(TILE, pattern.k[s] - TILE * tile)  # of U the inverse, see sparse/front.cuh
+        w = np.minimum(TILE, pattern.k[s] - TILE * tile)  # inverse of U, see sparse/front.cuh
         at += TILE * tile + (TILE * tile + w - 1 - j % TILE) * layout.ld[s]
         with np.errstate(all="ignore"):
             return 1 / self.storage.windows.host[at]
@@ -84,11 +84,11 @@ class StreamedFactor(GpuFactor):
 
     def free(self) -> None:
         """See `NumericFactor`; waits."""
-        self.pattern.device.wait()  # for copies
+        self.pattern.device.wait()  # until all copies are done
         super().free()
 
     def solve_fast(self, b: object, trans: str, how: int) -> DeviceSolution | None:
-        """See `NumericFactor`: it is no graph."""
+        """See `NumericFactor`: a solve that copies panels is no graph."""
         return None
 
     def profile(self) -> FactorProfile:

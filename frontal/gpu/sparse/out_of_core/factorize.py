@@ -1,4 +1,4 @@
-"""Numeric factorization by segments, whose panels go to the host while the next one is at work."""
+"""Numeric factorization by segments: panels are copied to the host during the next segment."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .windows import Windows
 
 
 class StreamedFactorization:
-    """See `Factorization`; nothing is a graph, and the host has all panels in the end.
+    """See `Factorization`; there is no graph, and at the end the host has all panels.
 
     Parameters
     ----------
     windows : Windows
-        Get the panels.
+        Receives the panels.
     """
 
     def __init__(
@@ -49,19 +49,19 @@ class StreamedFactorization:
         self._repeated = False
 
     def _messages(self, first: int, last: int) -> int:
-        """Numbers in the messages of fronts from the first one on and before the last."""
+        """Return the entries of the messages of fronts from `first` on, before `last`."""
         count = self.pattern.followed[first:last].sum()
         return int(message_entries(count, self.pattern.method))
 
     def __call__(self, examination: Examination | None = None) -> State:
         """See `Factorization`."""
         pattern, state, lane = self.pattern, self._state, self._windows.lane
-        lane.join(lane.mark())  # where somebody has interrupted a solve
+        lane.join(lane.mark())  # copies of an interrupted solve
         clear(pattern.device, state, self._numbers[-1])
         self._windows.forget()
         looks, marks = self._examinations(examination), []
         for g in range(pattern.count):
-            if g > 1:  # what is put in the place of these panels comes after their copy
+            if g > 1:  # the memory of these panels is reused after their copy
                 lane.join(marks[g - 2])
             self._factorize(g)
             if looks:
@@ -91,12 +91,12 @@ class StreamedFactorization:
             launch()
 
     def _piece(self, g: int) -> Array:
-        """The panels of a segment while they are made."""
+        """Return the panels of a segment during its factorization."""
         first, places = int(self.pattern.places.piece[g]), self.pattern.places
         return self._numbers[0][first : first + int(places.length[g])]
 
     def _examinations(self, examination: Examination | None) -> list[Callable[[], object]]:
-        """What looks at each segment; from the second factorization on always the same."""
+        """Return the examination of each segment; cached from the second factorization on."""
         if examination is None or not self.values.size:
             return []
         if self._looks is not None:

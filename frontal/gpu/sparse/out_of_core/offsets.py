@@ -1,11 +1,11 @@
-"""Where segments of a factor lie: on the device while they are needed, and on the host.
+"""Offsets of the segments of a factor: on the device while they are needed, and on the host.
 
-The panels of a segment are one piece, so that they are copied at once. While a segment is
-factorized, the panels of the one before are on their way to the host: a piece is taken from the
-beginning of its segment to the end of the next one. Contribution blocks live as in places.py, and
-messages of diagonal tiles while the tiles of their segment are at work. Solves have the panels of
-two segments on the device: those of even ones and of odd ones each in a window, at the beginning
-of the same memory.
+The panels of a segment are one piece, so that one copy moves them. While a segment is factorized,
+the panels of the previous one are copied to the host: a piece occupies device memory from the
+beginning of its segment to the end of the next one. Contribution blocks live as in
+layout/offsets.py, and messages of diagonal tiles while the tiles of their segment are computed.
+Solves have the panels of two segments on the device: those of even and of odd segments each in a
+window, at the beginning of the same memory.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from ..layout.schedule import TILE
 
 @dataclass(frozen=True)
 class StreamedLayout(DeviceLayout):
-    """See `DeviceLayout`; places are those while a front is factorized.
+    """See `DeviceLayout`; places are valid during the factorization of a front.
 
     Attributes
     ----------
     inside : (f,) int64 array
-        Where panels begin in the piece of their segment.
+        Offset of panels in the piece of their segment.
     length : (s,) int64 array
         Entries of each piece.
     piece : (s,) int64 array
-        Where it is while its segment is factorized,
+        Offset of each piece during the factorization of its segment.
     window : (s,) int64 array
-        and while solves go through it.
+        Offset of each piece during solves.
     held : (s,) int64 array
-        Where it is on the host.
+        Offset of each piece on the host.
     sent : (s,) int64 array
-        Messages of diagonal tiles of each segment.
+        Offset of the messages of diagonal tiles of each segment.
     """
 
     inside: np.ndarray
@@ -55,18 +55,18 @@ class StreamedLayout(DeviceLayout):
 
 
 class SegmentTimes(NamedTuple):
-    """When things happen: the levels of small fronts of a segment, its epochs, the next segment.
+    """Times of a factorization: for each segment levels of small fronts, then epochs.
 
     Attributes
     ----------
     time : (f,) int64 array
-        When each front is worked on.
+        Time of each front.
     begin : (s + 1,) int64 array
-        When each segment begins, and when the last one ends.
+        First time of each segment, and the end of the last one.
     tiles : (s,) int64 array
-        When the first epoch of each does.
+        Time of the first epoch of each segment.
     over : int64 array
-        Epochs before each time.
+        Number of epochs before each time.
     """
 
     time: np.ndarray
@@ -76,7 +76,7 @@ class SegmentTimes(NamedTuple):
 
     @classmethod
     def from_fronts(cls, tree: Fronts, segment: np.ndarray) -> SegmentTimes:
-        """That of a schedule by segments."""
+        """Return the times of a schedule by segments."""
         schedule, small = tree.schedule, tree.schedule.small
         count = int(segment[-1]) + 1
         levels, epoch = schedule.small_levels // count, schedule.time - schedule.small_levels
@@ -93,7 +93,7 @@ class SegmentTimes(NamedTuple):
 
 
 class Lifetimes(NamedTuple):
-    """What needs a place on the device, from when to when: blocks, products, pieces, messages.
+    """Lifetimes of memory on the device: blocks, products, pieces, messages.
 
     Attributes
     ----------
@@ -109,12 +109,12 @@ class Lifetimes(NamedTuple):
     def from_fronts(
         cls, clock: SegmentTimes, parent: np.ndarray, parts: Parts, segment: np.ndarray
     ) -> Lifetimes:
-        """Of all that fronts of a tree need, pieces and messages by segments."""
+        """Return the lifetimes of all that fronts need; pieces and messages by segments."""
         time, begin = clock.time, clock.begin
         dies = np.where(parent >= 0, time[parent], time)
         first_of = np.flatnonzero(np.diff(segment, prepend=-1))
         length, sent = (np.add.reduceat(x, first_of) for x in (parts.panels, parts.messages))
-        length, sent = _up(length), np.where(sent, sent + TILE, 0)  # which begins with a tile
+        length, sent = _up(length), np.where(sent, sent + TILE, 0)  # starts at a multiple of a tile
         gone = np.append(begin[2:], begin[-1]) - 1
         first = time, time, begin[:-1], clock.tiles
         last = dies, time, gone, begin[1:] - 1
@@ -122,14 +122,14 @@ class Lifetimes(NamedTuple):
         return cls(*map(np.concatenate, (first, last, size)))
 
     def most(self) -> int:
-        """Entries that are needed together, at most."""
+        """Return the largest number of entries that are alive together."""
         change = np.zeros(int(self.last.max(initial=0)) + 2, np.int64)
         np.add.at(change, self.first, self.size)
         np.add.at(change, self.last + 1, -self.size)
         return int(np.cumsum(change).max())
 
     def placed(self) -> tuple[np.ndarray, np.ndarray, int]:
-        """Places, times that must be over before anything is written there, and the end of all."""
+        """Return offsets, times that must be over before a write, and the end of the memory."""
         used = np.flatnonzero(self.size)
         times = int(self.last.max(initial=0)) + 1
         nothing = np.zeros(times + 1, np.int64), 0, Taken(np.zeros(1, np.int64), used[:0])
@@ -140,7 +140,7 @@ class Lifetimes(NamedTuple):
 
 
 def with_room(layout: StreamedLayout, size: int, dtype: np.dtype) -> StreamedLayout:
-    """The same with so many bytes behind the windows, at least."""
+    """Return the layout with at least `size` bytes behind the windows."""
     places = layout.places
     entries = places.panels - (-size // dtype.itemsize // TILE) * TILE
     return replace(layout, places=places._replace(entries=max(entries, places.entries)))
@@ -157,7 +157,7 @@ def streamed_layout(
     lives: Lifetimes,
     dtype: np.dtype,
 ) -> StreamedLayout:
-    """Place all of it.
+    """Place all panels, blocks, products and messages.
 
     Parameters
     ----------

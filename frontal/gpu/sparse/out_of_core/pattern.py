@@ -1,4 +1,4 @@
-"""The fronts of a plan by segments, with the lists of tasks that kernels work through."""
+"""The fronts of a plan by segments, with the task lists of the kernels."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Segment(NamedTuple):
     Attributes
     ----------
     columns : two int
-        Its first pivot column, and the one behind its last.
+        Its first pivot column, and the end of its pivot columns.
     levels : slice
-        Of its small fronts, among those of all.
+        Its levels of small fronts, among those of all segments.
     tasks, pieces : slice
-        See `factorize.Part`.
+        See `TiledFronts`.
     fronts : slice
     """
 
@@ -40,8 +40,8 @@ class StreamedPattern(DevicePattern):
 
     Parameters
     ----------
-    of : Fronts
-        The same all at once.
+    fronts : Fronts
+        The same fronts without segments.
     segment : (f,) int32 array
         See `segmentations`.
     dtype : numpy.dtype
@@ -52,7 +52,7 @@ class StreamedPattern(DevicePattern):
         super().__init__(
             fronts.device, fronts.plan, fronts.method, fewest=fronts.fewest, schedule=schedule
         )
-        self.followed, self.dtype = fronts.followed, dtype  # as there, so that bits are the same
+        self.followed, self.dtype = fronts.followed, dtype  # as without segments, for the same bits
         self._segment = segment
         self.count = int(segment[-1]) + 1
         if "arrays" in vars(fronts):
@@ -73,18 +73,18 @@ class StreamedPattern(DevicePattern):
         return Lifetimes.from_fronts(self._clock, self.plan.parent, parts, self.segment)
 
     def is_like(self, pattern: StreamedPattern) -> bool:
-        """Whether another one of the same fronts has the same segments and places."""
+        """Return whether another pattern of the same fronts has the same segments and memory."""
         same = self.places.places.entries == pattern.places.places.entries
         return same and np.array_equal(self.segment, pattern.segment)
 
     @property
     def least(self) -> int:
-        """Entries of the memory of a factorization, at least: counted before anything is placed."""
+        """Lower bound of the entries of a factorization's memory, computed without offsets."""
         return self._lives.most()
 
     @cached_property
     def places(self) -> StreamedLayout:
-        """Where all of it lies."""
+        """Layout of all segments."""
         return streamed_layout(self, self.segment, self._clock, self._lives, self.dtype)
 
     def layout(self, dtype: np.dtype) -> StreamedLayout:
@@ -94,7 +94,7 @@ class StreamedPattern(DevicePattern):
 
     @cached_property
     def segments(self) -> list[Segment]:
-        """What belongs to each."""
+        """Columns, levels, tasks, pieces and fronts of each segment."""
         first = np.searchsorted(self.segment, np.arange(self.count + 1))
         levels = self.schedule.small_levels // self.count
         small, fronts = self.schedule.small, self.k.size

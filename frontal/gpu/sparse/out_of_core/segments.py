@@ -1,8 +1,8 @@
-"""A tree cut into segments, which are worked on one after another.
+"""A tree cut into segments, which are processed one after another.
 
-A segment is some fronts that follow each other in postorder, so that children are in the same
-segment as their parents or in an earlier one. Of two segments panels lie on the device, and all
-contribution blocks that are alive: where these are large, segments are small.
+A segment is a range of fronts in postorder, so that children are in the segment of their parents or
+in an earlier one. The panels of two segments lie on the device, and all live contribution blocks:
+where these are large, segments are small.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from ....compile.jit import jit
 from ....symbolic.plan import Plan
 from ..layout.offsets import Parts
 
-MAX_SEGMENTS = 128  # segments: more are no smaller in what counts, their largest fronts
-_STEP = 0.95  # of the memory that segments are cut for, from one trial to the next
+MAX_SEGMENTS = 128  # segments; more do not shrink the memory of the largest front
+_STEP = 0.95  # ratio of the memory budgets of consecutive trials
 
 
 def segmentations(plan: Plan, parts: Parts) -> Iterator[np.ndarray]:
-    """Cut the tree in some ways, those with the fewest segments first.
+    """Yield partitions of the tree, those with the fewest segments first.
 
-    If there is nothing to be cut, it is one segment.
+    A tree of one front is one segment.
 
     Parameters
     ----------
     plan : Plan
     parts : Parts
-        Entries of what fronts need.
+        Entries that fronts need.
 
     Yields
     ------
     (f,) int32 array
-        Segment of each front, ascending; no more than `MAX_SEGMENTS`.
+        Segment of each front, ascending; at most `MAX_SEGMENTS` segments.
     """
     alive = _alive(parts.blocks, plan.child_pointer, plan.children) + parts.products
     budget = 2.0 * (parts.panels.sum() + alive.max(initial=0))
@@ -51,7 +51,7 @@ def segmentations(plan: Plan, parts: Parts) -> Iterator[np.ndarray]:
 
 @jit
 def _alive(blocks, child_pointer, children):
-    """Entries of contribution blocks that are alive at each front, worked on one by one."""
+    """Return the entries of live contribution blocks at each front, with fronts in order."""
     entries, alive = np.zeros(blocks.size, np.int64), np.int64(0)
     for s in range(blocks.size):
         alive += blocks[s]
@@ -63,9 +63,9 @@ def _alive(blocks, child_pointer, children):
 
 @jit
 def _cut(panels, alive, messages, budget):
-    """Segments that fit into so many entries with another one alike and what is alive meanwhile.
+    """Cut segments that fit into `budget` entries, with a second one of that size and live blocks.
 
-    As far as single fronts do.
+    A front that does not fit is a segment of its own.
     """
     segment = np.zeros(panels.size, np.int32)
     count, panel_entries, most, sent = np.int32(0), np.int64(0), np.int64(0), np.int64(0)

@@ -1,4 +1,4 @@
-"""Substitution over segments, whose panels come from the host: once each way for all columns."""
+"""Substitution over segments with panels from the host: one pass each way for all columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KERNELS = "forward_small", "forward", "backward", "backward_small"
 
 
 class StreamedSolver(DeviceSolver):
-    """See `DeviceSolver`: in one pass are as many right-hand sides as there is memory for.
+    """See `DeviceSolver`; a pass has as many right-hand sides as memory allows.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class StreamedSolver(DeviceSolver):
         self._rows = pattern.once(counted_rows)
 
     def sweeps(self, width: int, flip: bool, lent: bool = False) -> SweepLaunches:
-        """What solves by a graph: there is none."""
+        """Raise an error: sweeps with panels from the host are no graph."""
         raise ValueError("panels that come from the host are in no graph")
 
     def passes(self, total: int, flip: bool, into: Array | None = None) -> Iterator[Pass]:
@@ -67,7 +67,7 @@ class StreamedSolver(DeviceSolver):
             yield Pass(blocks, partial(self._run, [block for _, block in blocks]))
 
     def _widths(self, total: int) -> list[int]:
-        """Right-hand sides of the blocks of a pass, of which the first at least has its place."""
+        """Return the widths of the blocks of a pass; the first may exceed the spare memory."""
         widths, room = [], self._spare.nbytes
         while total > 0:
             width = launch.solve_width(self.dtype, total)
@@ -83,7 +83,7 @@ class StreamedSolver(DeviceSolver):
         return message_bytes(self._rows, width, self.dtype, self._segments)
 
     def _prepare(self, widths: list[int]) -> None:
-        """Make messages for blocks, in the place of narrower or fewer ones."""
+        """Allocate messages for blocks, replacing narrower or fewer ones."""
         prepared = [messages.width for messages in self._messages]
         if len(prepared) >= len(widths) and all(map(int.__ge__, prepared, widths)):
             return
@@ -114,7 +114,7 @@ class StreamedSolver(DeviceSolver):
 
 
 def message_bytes(rows: Sequence[int], columns: int, dtype: np.dtype, segments: int) -> int:
-    """Bytes of messages for so many right-hand sides, whole blocks of them.
+    """Return the bytes of messages for `columns` right-hand sides, rounded up to full blocks.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class SegmentSweeps:
     width, vectors, solution
         See `SweepLaunches`.
     forward, backward : list of lists of launches
-        Of each segment.
+        For each segment.
     """
 
     def __init__(self, solver: StreamedSolver, messages: Messages, width: int, flip: bool) -> None:
@@ -164,6 +164,6 @@ class SegmentSweeps:
             self.backward.append(sweeps[2] + sweeps[3])
 
     def begin(self) -> None:
-        """Enqueue what makes ready."""
+        """Enqueue the reset of messages."""
         self._messages.make_way(self.width)
         self._device.clear(self._messages.beginning(self.width), 0xFF)

@@ -1,4 +1,4 @@
-"""The memory of a factor on the device and on the host, with what computes with it."""
+"""The memory of a factor on the device and on the host, with its factorization and solver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StreamedWorkspace(FactorWorkspace):
     ----------
     pattern : StreamedPattern
     windows : Windows
-        With the panels.
+        Holds the panels.
     """
 
     pattern: StreamedPattern = field(kw_only=True)
@@ -35,17 +35,17 @@ class StreamedWorkspace(FactorWorkspace):
 
     @property
     def nbytes(self) -> int:
-        """Bytes in all, those of the host included."""
+        """Bytes on the device and on the host."""
         return super().nbytes + self.windows.host.nbytes
 
     def solver_of(self, pattern: DevicePattern) -> StreamedSolver:
-        """See `FactorWorkspace`; for segments, whatever the pattern."""
+        """See `FactorWorkspace`; by segments, whatever the pattern."""
         if not isinstance(self.solver, StreamedSolver):
             self.solver = StreamedSolver(self.pattern, self, self.windows)
         return self.solver
 
     def factorization_of(self, pattern: DevicePattern, values: Array, tiny: float) -> Computes:
-        """See `FactorWorkspace`; for segments, whatever the pattern."""
+        """See `FactorWorkspace`; by segments, whatever the pattern."""
         factorization = self.factorization
         if (
             not isinstance(factorization, StreamedFactorization)
@@ -62,7 +62,7 @@ class StreamedWorkspace(FactorWorkspace):
         twin = allocate(
             self.pattern, self.panels.dtype, self.spare.values.size if self.spare else 0
         )
-        device.wait()  # for copies to the host
+        device.wait()  # until all copies to the host are done
         source, target = self.windows.host, twin.windows.host
 
         def copy(first: int, last: int) -> None:
@@ -76,11 +76,11 @@ class StreamedWorkspace(FactorWorkspace):
 def allocate(
     pattern: StreamedPattern, dtype: np.dtype, separate_count: int = 0
 ) -> StreamedWorkspace:
-    """Take the memory of a factor, on the host too; raise before any is taken if it does not fit.
+    """Allocate the memory of a factor, also on the host; raise before that if it does not fit.
 
     Parameters
     ----------
-    apart : int
+    separate_count : int
         See `storage.required`.
     """
     require_host(pattern, dtype)
@@ -107,5 +107,5 @@ def require_host(pattern: StreamedPattern, dtype: np.dtype) -> None:
 
 
 def host_bytes(pattern: StreamedPattern, dtype: np.dtype) -> int:
-    """Bytes of the host that a factor takes."""
+    """Return the bytes of a factor on the host."""
     return int(pattern.places.length.sum()) * dtype.itemsize

@@ -1,4 +1,4 @@
-"""Panels on their way between the host and two windows on the device."""
+"""Copies of panels between the host and two windows on the device."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from ...runtime.array import Array, Event
 from ...runtime.device import Device
 from .offsets import StreamedLayout
 
-Step = tuple[int, Callable[[], object]]  # a segment, and what is enqueued when it is there
+Step = tuple[int, Callable[[], object]]  # a segment, and the function that enqueues work with it
 
 
 class Windows:
-    """The panels of a factor on the host, of which two segments are on the device at a time.
+    """The panels of a factor on the host, with two segments on the device at a time.
 
     Parameters
     ----------
     memory : device array
         Begins with the windows.
     host : array
-        Pinned; what `held` of the layout is in.
+        Pinned; offsets are `held` of the layout.
 
     Attributes
     ----------
-    lane : Lane
-        Copies them.
+    lane : CopyStream
+        Copies the panels.
     """
 
     def __init__(
@@ -37,26 +37,26 @@ class Windows:
         self._marks: list[Event] = [self.lane.mark(), self.lane.mark()]
 
     def on_device(self, g: int) -> Array:
-        """The window of a segment, as long as its panels."""
+        """Return the window of a segment, as long as its panels."""
         first = int(self._layout.window[g])
         return self._memory[first : first + int(self._layout.length[g])]
 
     def on_host(self, g: int) -> np.ndarray:
-        """The panels of a segment on the host."""
+        """Return the panels of a segment on the host."""
         first = int(self._layout.held[g])
         return self.host[first : first + int(self._layout.length[g])]
 
     def forget(self) -> None:
-        """Say that something else has been written to the windows, or other panels to the host."""
+        """Mark both windows invalid, after writes to them or to the panels on the host."""
         self._loaded = [None, None]
 
     def through(self, steps: Iterable[Step]) -> None:
-        """Go through segments, of which the next one is copied while one is worked with.
+        """Process segments in order; the next one is copied while one is processed.
 
         Parameters
         ----------
         steps : iterable
-            Neighbours are the same segment or next to each other.
+            Consecutive steps have the same or adjacent segments.
         """
         steps = list(steps)
         for (g, work), (following, _) in zip(steps, [*steps[1:], steps[-1]], strict=True):
@@ -66,7 +66,7 @@ class Windows:
             work()
 
     def _send(self, g: int) -> None:
-        """Copy a segment to its window, behind all work with what is there."""
+        """Copy a segment to its window, after all enqueued work with the window."""
         if self._loaded[g % 2] == g:
             return
         self.lane.behind()

@@ -1,7 +1,7 @@
 """Condition numbers in few steps: probes in the columns of sweeps, beside a right-hand side.
 
-The kernels are those of condition.cu for `structs.PROBES` vectors. Sweeps for as many right-hand
-sides and one more take hardly longer than for one, and steps are enqueued one after the other.
+The kernels are those of condition.cu for `structs.PROBES` vectors. Sweeps for `PROBES` + 1
+right-hand sides take hardly longer than for one, and steps are enqueued one after another.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WIDTH = 1 + PROBES  # right-hand sides of sweeps
 
 
 class Order(NamedTuple):
-    """Where entries of vectors come from, or go to, at an end of the sweeps.
+    """Permutation and scaling of vectors before or after the sweeps.
 
     Attributes
     ----------
@@ -38,17 +38,17 @@ class Order(NamedTuple):
 
     @property
     def arguments(self) -> tuple[Value, ...]:
-        """As kernels take them."""
+        """Arguments of kernels."""
         return *self.places, self.conjugate
 
     @property
     def places(self) -> tuple[Value, Value]:
-        """The same for what is real."""
+        """Arguments of kernels for real vectors."""
         return self.place, NULL if self.scale is None else self.scale
 
 
 class Ends(NamedTuple):
-    """What is around sweeps that solve with op(A).
+    """Permutation and scaling around sweeps that solve with op(A).
 
     Attributes
     ----------
@@ -64,22 +64,22 @@ class Ends(NamedTuple):
 
 
 class ConditionProbes:
-    """Estimates || |op(A)^-1| w || by the products of op(A)^-1 and its adjoint with few vectors.
+    """Estimator of || |op(A)^-1| w || by products of op(A)^-1 and its adjoint with few vectors.
 
-    As `one_norm` does, with three vectors in place of two, and two turns in place of three, which
-    is no worse.
+    It works as `one_norm` does, with three vectors instead of two, and two steps instead of three,
+    which is as accurate.
 
     Parameters
     ----------
     entries : PatternEntries
     solver : DeviceSolver
-    own, adjoint : Ends
-        Of op(A), but for conjugates, and of its adjoint; vectors are of the scalar type of A.
+    direct, adjoint : Ends
+        Of op(A), up to conjugation, and of its adjoint; vectors are of the scalar type of A.
 
     Attributes
     ----------
     blocks, all_blocks : int
-        Of kernels that leave numbers, and of others.
+        Blocks of kernels that output numbers for each block, and of other kernels.
     """
 
     def __init__(
@@ -91,16 +91,16 @@ class ConditionProbes:
             blocks(self.n, self.device.limits)
             for blocks in (launch.probing_blocks, launch.system_blocks)
         )
-        self._begun: object = None  # the turn of the sweeps that products with A^-H come from
-        self._owner: object = None  # whose right-hand sides are there, and since which turn
+        self._begun: object = None  # turn of the sweeps that computed the products with A^-H
+        self._owner: object = None  # owner of the present right-hand sides, and their turn
 
     @property
     def beside(self) -> bool:
-        """Whether the probes that come first are solved for by the sweeps of op(A)."""
+        """Return whether the first probes are solved for by the sweeps of op(A)."""
         return self.direct.transposed == self.adjoint.transposed
 
     def sweeps(self) -> SweepLaunches:
-        """Those of the adjoint for all probes, when all that is needed is prepared."""
+        """Prepare all sweeps; return those of the adjoint for all probes."""
         self._sweeps(self.direct)
         return self._sweeps(self.adjoint)
 
@@ -108,57 +108,57 @@ class ConditionProbes:
         return self._solver.sweeps(WIDTH, ends.transposed)
 
     def entering(self, alone: bool) -> Launch:
-        """What makes the vectors to begin with right-hand sides; see `begin`."""
+        """Return the launch that makes the first vectors right-hand sides; see `begin`."""
         arguments = np.int32(alone), self._sweeps(self.adjoint).vectors
         return self.launching(
             "begin", *self.adjoint.enter.places, *arguments, blocks=self.all_blocks
         )
 
     def begin(self) -> None:
-        """Enqueue the products with A^-H alone."""
+        """Enqueue the products with A^-H, without a right-hand side beside them."""
         self.entering(alone=True)()
         self.sweep(self.adjoint)
         self.note()
 
     def note(self) -> None:
-        """Take note of products with A^-H that the last sweeps have made."""
+        """Record that the last sweeps computed the products with A^-H."""
         self._begun = self._sweeps(self.adjoint).turn
 
     def begun(self) -> None:
-        """Have the products with A^-H, which are made if anything came between."""
+        """Enqueue the products with A^-H unless they are still valid."""
         if self._begun != self._sweeps(self.adjoint).turn:
             self.begin()
 
     def gives(self, owner: object) -> None:
-        """Take note of right-hand sides, behind the last sweeps, of weights of an owner."""
+        """Record that right-hand sides with an owner's weights follow the last sweeps."""
         self._owner = owner, self._sweeps(self.direct).turn
 
     def has(self, owner: object) -> bool:
-        """Whether its right-hand sides are still there."""
+        """Return whether an owner's right-hand sides are still valid."""
         return self._owner == (owner, self._sweeps(self.direct).turn)
 
     def launching(
         self, name: str, *arguments: Value, count: int | None = None, blocks: int | None = None
     ) -> Launch:
-        """A kernel of condition.cu, whose blocks leave numbers unless it has other `blocks`."""
+        """Return a launch of condition.cu; by default its blocks output numbers."""
         kernel = self.device.kernel("condition.cu", f"condition_{name}", self._dtype)
         converted = np.int32(self.n if count is None else count), *arguments
         return Launch(kernel, blocks or self.blocks, launch.SYSTEM_THREADS, converted)
 
     def sweep(self, ends: Ends) -> None:
-        """Enqueue solutions for all vectors."""
+        """Enqueue the solution for all vectors."""
         self._sweeps(ends)()
 
 
 class WeightedProbes:
-    """The numbers that come of probes for weights (n,), which are enqueued one after the other.
+    """Results of probes for weights (n,), enqueued one after another.
 
     Attributes
     ----------
     first : device array (PROBES, blocks)
-        What `bound_by` is told, when `turn` has left it.
+        Input of `bound_by`, written by `turn`.
     turn : Launch
-        What makes right-hand sides of the first products with A^-H.
+        Makes right-hand sides of the first products with A^-H.
     """
 
     def __init__(self, probing: ConditionProbes, weights: Array) -> None:
@@ -171,29 +171,32 @@ class WeightedProbes:
         self._largest = np.nan
 
     def begin(self) -> None:
-        """Enqueue the first turn, and what comes before it unless that has been begun."""
+        """Enqueue the first turn, and the products before it unless they are valid."""
         self._probing.begun()
         self.turn()
         self.note()
 
     def note(self) -> None:
-        """Take note of the first turn, if somebody else enqueues it."""
+        """Record the first turn, if it was enqueued by others."""
         self._probing.gives(self)
 
     def bound_by(self, first: np.ndarray) -> float:
-        """See `numeric.condition.BOUND`, of which there are `PROBES` vectors."""
+        """Return the bound of `numeric.condition.BOUND`, the largest of `PROBES` vectors."""
         return BOUND * self._probing.n * float(self._sums(first).max())
 
     def quick(self, enough: float, first: np.ndarray | None = None) -> float:
-        """A bound that is no more than `enough`, or what `norm` finds; waits.
+        """Return a bound of at most `enough`, or else `norm`; waits.
 
-        A caller that has `first` on the host already gives it.
+        Parameters
+        ----------
+        first : array, optional
+            The attribute `first`, if it is already on the host.
         """
         bound = self.bound_by(self._probing.device.download(self.first) if first is None else first)
         return bound if bound <= enough else self.norm()
 
     def norm(self) -> float:
-        """The norm, estimated from below in one turn; not finite where it is none; waits."""
+        """Return the norm, estimated from below in one step; it may not be finite; waits."""
         probing, gains = self._probing, self._numbers[PROBES : 3 * PROBES]
         if not probing.has(self):
             self.begin()
@@ -204,7 +207,7 @@ class WeightedProbes:
         return self._largest
 
     def better(self) -> float:
-        """The same in two turns, right behind `norm`; waits."""
+        """Return the norm estimated in two steps; call it immediately after `norm`; waits."""
         probing, gains, sums = (
             self._probing,
             self._numbers[PROBES : 3 * PROBES],
@@ -219,15 +222,15 @@ class WeightedProbes:
         return float(np.max([self._largest, *self._sums(probing.device.download(sums))]))
 
     def _sums(self, numbers: np.ndarray) -> np.ndarray:
-        """Sums over the blocks."""
+        """Return the sums over the blocks."""
         return self._by_block(numbers).sum(axis=0)
 
     def _by_block(self, numbers: np.ndarray) -> np.ndarray:
-        """The numbers that each block has left."""
+        """Return the numbers that each block output, one row for each."""
         return numbers.reshape(self._probing.blocks, -1)
 
     def _turning(self, sums: Array) -> Launch:
-        """What makes solutions of the adjoint right-hand sides."""
+        """Return the launch that turns solutions of the adjoint into right-hand sides."""
         solved, entered = self._probing.adjoint.leave, self._probing.direct.enter
         arguments = *solved.arguments, entered.conjugate
         return self._probing.launching(

@@ -1,4 +1,4 @@
-"""What blocks send each other in a solve, and where that is."""
+"""Messages between blocks in a solve, and their memory."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from ..layout.schedule import TILE
 from ..layout.subset_packing import aligned, packed_subset
 from ..pattern import DevicePattern
 
-LAUNCHES = 4  # of a solve, each with a ticket of its own
+LAUNCHES = 4  # kernels of a solve, each with its own ticket
 _MIN_LENT_BYTES = (
     1 << 23
-)  # bytes of right-hand sides that lie where solutions come: then graphs gain nothing
+)  # bytes from which on right-hand sides lie in the memory of solutions: graphs gain nothing
 
 
 class Messages:
-    """What blocks send each other, for some right-hand sides or fewer.
+    """Messages between blocks, for at most `width` right-hand sides.
 
     Messages are numbers whose bits are all set until they are sent (sparse/front_solve.cuh). Every
-    solve leaves them so, but for the solution, whose messages lie where those of update rows were;
-    whoever solves next makes way first. They serve all widths. Where vectors of the widest solves
-    are lent, those of solves half as wide or less lie behind the messages that these have.
+    solve leaves them unset, except the solution, whose messages lie in the memory of those of
+    update rows; the next solve resets it first. The messages serve all widths. If vectors of the
+    widest solves are lent, those of solves at most half as wide lie behind the messages of these
+    solves.
 
     Parameters
     ----------
     spare : device array of bytes
-        Memory of factorizations, which as many of these arrays lie in as there is room for.
+        Memory of factorizations, in which as many of the arrays lie as fit.
     launches : int
         Kernels of a solve.
     lent : bool
@@ -38,13 +39,13 @@ class Messages:
     ----------
     sent : list of device arrays of bytes
         Values between the sweeps of larger fronts; tickets, messages of update rows and then the
-        solution; and parts of sums.
-    left : device array of bytes
-        What is left of the spare memory.
+        solution; and partial sums.
+    remainder : device array of bytes
+        Unused part of the spare memory.
     turns : int
         Sweeps that were enqueued.
     shared : bool
-        A graph that somebody replays, nobody knows when, leaves solutions here.
+        A graph that a caller may replay at any time writes solutions here.
     """
 
     turns = 0
@@ -80,8 +81,8 @@ class Messages:
         )
         self._among = spare[: max(ends, default=0)]
         self.tickets = self.sent[1][: 4 * launches].view(np.int32)
-        self._solved = 0  # right-hand sides of the last solve
-        self._in_use: list[tuple[int, int]] = []  # bytes of messages of rows that are not unset
+        self._solved = 0  # number of right-hand sides of the last solve
+        self._in_use: list[tuple[int, int]] = []  # byte ranges of messages of rows that are in use
         for array in self.sent:
             self._clear(array)
 
@@ -91,7 +92,7 @@ class Messages:
         return self.sent[1][self._first :]
 
     def vectors_of(self, width: int) -> Array:
-        """(n, width) array for so many right-hand sides, and y of small fronts; always the same."""
+        """Return the (n, width) array of right-hand sides and y of small fronts, always one."""
         size = self._n * width
         if self._behind(width):
             buffer = self.sent[1][self._last(width) :][: size * self.dtype.itemsize]
@@ -102,7 +103,7 @@ class Messages:
         return self._vectors[width][:size].reshape(self._n, width)
 
     def _taken(self, size: int) -> Array:
-        """Memory for so many entries, of what is left if there is room."""
+        """Return memory for `size` entries, from the spare memory if there is room."""
         needed = size * self.dtype.itemsize
         if needed > self.remainder.size:
             return self._device.xp.empty(size, self.dtype)
@@ -113,21 +114,21 @@ class Messages:
         return buffer
 
     def solution_of(self, width: int) -> Array:
-        """(n, width) array where the solution comes."""
+        """Return the (n, width) array of the solution."""
         size = self._n * width
         return self.of_rows[: size * self.dtype.itemsize].view(self.dtype).reshape(-1, width)
 
     def beginning(self, width: int) -> Array:
-        """What a solve for so many right-hand sides unsets before: tickets, and where it ends."""
+        """Return the memory that a solve unsets before it begins: tickets and its solution."""
         return self.sent[1][: self._end(width)]
 
     def make_way(self, width: int, graph: bool = False) -> None:
-        """Enqueue what is unset of what others left, before a solve for so many.
+        """Enqueue the reset of messages of earlier solves, before a solve of this width.
 
         Parameters
         ----------
         graph : bool
-            It is a part of a graph, and may come after any other one.
+            The reset is a part of a graph, and may follow any other solve.
         """
         self.turns += 1
         anywhen = graph or self.shared or (self.width > width and self._device.capturing())
@@ -142,31 +143,31 @@ class Messages:
         self._note(width)
 
     def replayed(self, width: int) -> None:
-        """Take note of a graph with a solve for so many, which makes way itself."""
+        """Record a graph with a solve of this width, which contains its own reset."""
         self.turns += 1
         self._note(width)
 
     def _note(self, width: int) -> None:
-        """Of what a solve for so many leaves."""
+        """Record the memory that a solve for `width` right-hand sides leaves in use."""
         begin, end = self._end(width), self._last(width)
         vectors = end + (begin - self._first) * self._behind(width)
         beyond = [(max(first, end), last) for first, last in self._in_use if last > vectors]
         self._in_use, self._solved = [(0, begin), (end, vectors), *beyond], width
 
     def _behind(self, width: int) -> bool:
-        """Whether so many vectors lie behind the messages of their solves."""
+        """Return whether `width` vectors lie behind the messages of their solves."""
         return self._lent and 2 * width <= self.width
 
     def _end(self, width: int) -> int:
-        """Bytes of tickets and of such a solution."""
+        """Return the bytes of tickets and of a solution for `width` right-hand sides."""
         return self._first + self._n * width * self.dtype.itemsize
 
     def _last(self, width: int) -> int:
-        """Bytes of tickets and of all messages of rows."""
+        """Return the bytes of tickets and of all messages of rows."""
         return self._first + self._rows * width * self.dtype.itemsize
 
     def unset(self) -> None:
-        """Set the bits of what lies where a factorization has been at work."""
+        """Unset the messages in memory that a factorization has overwritten."""
         self._clear(self._among)
 
     def _clear(self, array: Array) -> None:
@@ -175,12 +176,12 @@ class Messages:
 
 
 def lends(n: int, width: int, dtype: np.dtype) -> bool:
-    """Whether so many right-hand sides of order n lie where their solutions come."""
+    """Return whether `width` right-hand sides of order n lie in the memory of their solutions."""
     return width > 2 and n * width * dtype.itemsize >= _MIN_LENT_BYTES
 
 
 def message_rows(pattern: DevicePattern, dtype: np.dtype) -> tuple[int, ...]:
-    """Rows of the arrays of `Messages`, those of right-hand sides last."""
+    """Return the rows of the arrays of `Messages`, those of right-hand sides last."""
     n, tasks = int(pattern.plan.start[-1]), pattern.solve_tasks(dtype)
     return tasks.between, max(tasks.messages, n), TILE * tasks.partials, n
 
@@ -188,12 +189,12 @@ def message_rows(pattern: DevicePattern, dtype: np.dtype) -> tuple[int, ...]:
 def message_sizes(
     rows: Sequence[int], width: int, dtype: np.dtype, launches: int = LAUNCHES
 ) -> list[int]:
-    """Bytes of these arrays."""
+    """Return the bytes of these arrays."""
     sizes = [width * dtype.itemsize * count for count in rows]
     sizes[1] += tickets_bytes(launches)
     return sizes
 
 
 def tickets_bytes(launches: int) -> int:
-    """Bytes of tickets, which lie before messages."""
+    """Return the bytes of tickets, which lie before messages."""
     return aligned(np.dtype(np.int32).itemsize * launches)

@@ -1,8 +1,8 @@
-"""Solutions for plain right-hand sides, one graph each: what is around the sweeps is in it, too.
+"""Solutions for single right-hand sides by one graph, which includes the steps around the sweeps.
 
-For a small system the launches, and what the host does between them, cost more than the sweeps.
-Here the host copies a vector, launches one graph, and looks at six numbers; whatever is unusual
-is left to those who look closer.
+For a small system the launches, and the work of the host between them, cost more than the sweeps.
+Here the host copies a vector, launches one graph, and checks six numbers; in unusual cases the
+general path (`DeviceSystem`) solves the system.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from .system import DeviceSystem, bound_of
 
 MAX_GRAPH_UNKNOWNS = (
     1 << 15
-)  # unknowns; of more what is saved is no matter, and vectors are kept for it
+)  # unknowns; for more the saving is negligible, and the vectors would take memory
 
 
 class DeviceSolution(NamedTuple):
-    """A solution where its right-hand side is, as `NumericFactor.vector_solvers` has it."""
+    """A solution, on the device or host as its right-hand side; see `NumericFactor.solve_fast`."""
 
     x: Untyped
     error: float
@@ -39,25 +39,25 @@ class DeviceSolution(NamedTuple):
 
 
 class _ConditionGraph(NamedTuple):
-    """What finds a condition number, and what the graph has brought of it to the host."""
+    """Estimator of a condition number, and the numbers that the graph has copied to the host."""
 
     weighed: WeightedProbes
     first: PinnedMirror
 
     def norm(self, enough: float) -> float:
-        """See `WeightedProbes.quick`; the graph was waited for."""
+        """See `WeightedProbes.quick`; call it after waiting for the graph."""
         return self.weighed.quick(enough, self.first.host)
 
 
 class _SweepGraph(NamedTuple):
-    """A graph, and the sweeps that are a part of it."""
+    """A graph, and the sweeps that it contains."""
 
     replayed: CapturedLaunches
     sweeps: list[SweepLaunches]
     estimate: _ConditionGraph | None
 
     def __call__(self) -> None:
-        """Launch it."""
+        """Launch the graph."""
         if self.replayed.replay():
             for sweeps in self.sweeps:
                 sweeps.replayed()
@@ -68,14 +68,15 @@ class _SweepGraph(NamedTuple):
 
 
 class VectorSolver:
-    """x for op(A) x = b with a vector b, by the kernels of `DeviceSystem`.
+    """Solver of op(A) x = b for a vector b, by the kernels of `DeviceSystem`.
 
-    It keeps what it reads of a factor, and neither the factor nor its storage, which keeps this.
+    It refers to arrays of a factor, but neither to the factor nor to its storage, which owns this
+    solver.
 
     Attributes
     ----------
     alive : bool
-        Nothing of what it uses has gone.
+        All memory that it uses still exists.
     """
 
     def __init__(self, factor: Resident, trans: str) -> None:
@@ -87,15 +88,15 @@ class VectorSolver:
         self._limits = limits_of(self._dtype, self._dtype).tolist()
         self._eps = eps_of(self._dtype)
         xp, n = self._device.xp, factor.entries.n
-        # beside b, and beside x, there is room for what a certificate is found by
+        # second columns: right-hand side and solution for a certificate
         self._B, self._X = (xp.empty((n, 2), self._dtype, order="F") for _ in range(2))
         self._b, self._x, self._r = self._B[:, 0], self._X[:, 0], xp.empty(n, self._dtype)
         norms = self._all_norms = xp.empty(8, np.float64)
         self._norms, self._trans = self._device.staged(norms), trans
-        self._runs: dict[int, _SweepGraph | None] = {}  # by how a condition number is found
+        self._runs: dict[int, _SweepGraph | None] = {}  # by the kind of condition number
 
     def _build(self, factor: Resident, how: int) -> _SweepGraph | None:
-        """What solves for b, measures, and finds a condition number; None if it cannot."""
+        """Return the graph of a solve, error measurement and condition number, or None."""
         system, norms = DeviceSystem(factor, self._trans, self._dtype), self._all_norms
         count = 2 if how == CERTIFIED else 1
         B, X, estimate = self._B[:, :count], self._X[:, :count], None
@@ -123,9 +124,9 @@ class VectorSolver:
 
     @classmethod
     def for_factor(cls, factor: Resident, trans: str) -> VectorSolver | None:
-        """That of a factor, perhaps of one before it in the same memory; None where it is no use.
+        """Return the solver of a factor, perhaps of an earlier factor in the same memory.
 
-        So it is for many unknowns, and where vectors are not of the scalar type of the factor.
+        None for many unknowns, or if vectors are not of the scalar type of the factor.
         """
         storage = factor.storage
         if (
@@ -154,20 +155,20 @@ class VectorSolver:
         return self._device.staged(self._x)
 
     def __call__(self, b: Untyped, how: int, factor: Resident) -> DeviceSolution | None:
-        """x, and what is known of it; None for what is no plain vector.
+        """Return x with its error and condition number; None unless b is a plain vector.
 
         Parameters
         ----------
         b : array
         how : int
-            Whether the condition number is wanted: `KNOWN`, `ESTIMATED` or `CERTIFIED`.
+            Requested condition number: `KNOWN` (none), `ESTIMATED` or `CERTIFIED`.
         factor : Resident
-            The one that this is of.
+            The factor of this solver.
 
         Returns
         -------
         DeviceSolution
-            Its error is negative if x is worse than rounding makes it, or a size is unusual.
+            Its error is negative if the error of x is above rounding, or if a size is unusual.
         """
         device = self._device
         on_device = type(b) is not np.ndarray
@@ -188,7 +189,7 @@ class VectorSolver:
             self._sent.host[...] = b
             self._sent.send()
         run()
-        if on_device:  # while the device is at work
+        if on_device:  # while the device computes
             x = device.xp.empty(self._shape, self._dtype)
             device.copy(self._x, x)
             device.wait()
@@ -205,14 +206,14 @@ class VectorSolver:
         return DeviceSolution(x, error, run.estimate.norm(PROBABLE_FRACTION * enough(self._dtype)))
 
     def _error(self) -> float:
-        """Rowwise error, eps at least; -1 if not `BackwardErrors.fine`."""
+        """Return the rowwise error, at least eps; -1 if not `BackwardErrors.fine`."""
         norms = self._norms.host.tolist()[:6]
         worst, fine = summary_of(norms, self._limits, self._by_component)
         return max(worst, self._eps) if fine else -1.0
 
 
 def _read_of(factor: Resident) -> tuple[bool, tuple[Array | None, ...]]:
-    """What launches read of a factor beside its storage."""
+    """Return the data of a factor outside its storage that launches read."""
     return factor.hermitian, (factor.values, *factor.scales)
 
 

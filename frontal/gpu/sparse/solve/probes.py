@@ -1,6 +1,6 @@
 """Estimates of condition numbers on the device: the vectors of `linear_system.Probes`.
 
-The kernels are those of condition.cu. A step is one small download.
+The kernels are in condition.cu. A step has one small download.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..factorize.entries import PatternEntries
 
 
 def _kernel(entries: PatternEntries, name: str, values: np.dtype, dtype: np.dtype) -> Kernel:
-    """One for values of a scalar type, and vectors of the same or its double precision."""
+    """Return a kernel for values of a scalar type, and vectors of the same or double precision."""
     wide = {"WIDE": dtype.itemsize > values.itemsize, "LONG": entries.long}
     constants = {name: 1 for name, value in wide.items() if value}
     return entries.device.kernel("condition.cu", f"condition_{name}", values, **constants)
@@ -33,7 +33,7 @@ def weights(
     B: Array,
     scale: Array,
 ) -> Array:
-    """Those of the rows of op(A), (n,) float64, of some systems of one order; nothing waits.
+    """Return weights of the rows of op(A), (n,) float64, for systems of one order; nothing waits.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def weights(
     lanes : int
         Threads that read a row of op(A) together.
     rows : sequence
-        What kernels need to know of the rows.
+        `OperatorRows.arguments`.
     X, B : device arrays (n, k)
     scale : device array (k + 1, count)
         See `DeviceSystem.weighted`.
@@ -62,7 +62,7 @@ def weights(
 def row_sums(
     entries: PatternEntries, values: np.dtype, dtype: np.dtype, lanes: int, rows: Sequence[Value]
 ) -> Array:
-    """Sums of the rows of |op(A)|, (n,) float64; see `weights` for the parameters."""
+    """Return the sums of the rows of |op(A)|, (n,) float64; see `weights` for the parameters."""
     device, n = entries.device, entries.n
     sums = device.xp.empty(n, np.float64)
     blocks = launch.system_blocks(n * lanes, device.limits)
@@ -75,7 +75,7 @@ def row_sums(
 def ratios(
     entries: PatternEntries, values: np.dtype, dtype: np.dtype, weights: Array, reference: Array
 ) -> tuple[float, float]:
-    """Least and largest ratio of weights (n,) to others, NaN if one is none; waits."""
+    """Return least and largest ratio of weights (n,) to `reference`, NaN if one is NaN; waits."""
     device, n = entries.device, entries.n
     blocks = launch.probing_blocks(n, device.limits)
     extremes = device.xp.empty((blocks, 2), np.float64)
@@ -97,7 +97,7 @@ class DeviceProbes:
     dtype : numpy.dtype
         Scalar type of the vectors.
     width : int
-        Right-hand sides that the device was prepared for.
+        Right-hand sides for which the device is prepared.
     weights : device array (n,)
     """
 
@@ -138,7 +138,7 @@ class DeviceProbes:
             numbers[:, 4:].sum(axis=0),
         )
         moduli = np.hypot(dots[::2], dots[1::2])
-        if not np.isfinite(moduli).all():  # a maximum does not tell
+        if not np.isfinite(moduli).all():  # a maximum ignores NaN
             return Gains(np.nan, (0, 0), moduli)
         first, second = np.lexsort((row, -size))[:2]
         return Gains(float(size[first]), (int(row[first]), int(row[second])), moduli)

@@ -1,4 +1,4 @@
-"""What kernels read of a matrix on the device: the rows of op(A), and the ends of its sweeps."""
+"""Matrix data for kernels on the device: the rows of op(A), and the orders around its sweeps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..factorize.equilibration import Scales
 from ..workspace import FactorWorkspace
 from .condition_estimate import Ends, Order
 
-CONJUGATED, MIRRORED = 1, 2  # how rows are read, as in rows.cuh
+CONJUGATED, MIRRORED = 1, 2  # flags of rows, as in rows.cuh
 
 
 class Resident(Protocol):
@@ -25,7 +25,7 @@ class Resident(Protocol):
     scales : two device arrays (n,), or None
         Of rows and columns.
     hermitian : bool
-        A is known to be exactly Hermitian: its rows are then read as columns.
+        A is known to be exactly Hermitian: its columns are read as rows.
     """
 
     entries: PatternEntries
@@ -36,10 +36,10 @@ class Resident(Protocol):
 
 
 def ends_of(resident: Resident, trans: str) -> Ends:
-    """What is around sweeps that solve with op(A).
+    """Return permutation and scaling around sweeps that solve with op(A).
 
-    Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A; of complex
-    symmetric A, A^H is.
+    For Hermitian A the factor solves A X = B, and A^T is the conjugate of A; for complex symmetric
+    A, A^H is.
     """
     entries, method = resident.entries, resident.entries.pattern.method
     conjugated = "T" if method.transpose_is_conjugate else "H"
@@ -56,11 +56,12 @@ class OperatorRows(NamedTuple):
     Attributes
     ----------
     number : int32
+        Number of rows.
     lanes : int
-        Threads of each.
+        Threads of each row.
     pointer, column : device arrays
     position : device array, or None
-        Of entries among the values; None: they are in that order.
+        Positions of entries among the values; None: entries are in the order of the values.
     flags : int32
         `CONJUGATED` values, `MIRRORED` ones.
     values : device array
@@ -76,13 +77,13 @@ class OperatorRows(NamedTuple):
 
     @property
     def arguments(self) -> tuple[Value, ...]:
-        """As kernels take them."""
+        """Arguments of kernels."""
         position = NULL if self.position is None else self.position
         return self.pointer, self.column, position, self.flags, self.values
 
 
 def rows_of(resident: Resident, trans: str) -> OperatorRows:
-    """The rows of op(A) for the kernels that read it."""
+    """Return the rows of op(A) for the kernels that read it."""
     entries, values = resident.entries, resident.values
     n = np.int32(entries.n)
     if trans == "N" and not resident.hermitian:

@@ -20,12 +20,12 @@ from .messages import Messages, lends
 
 
 class ColumnBlock(Protocol):
-    """Right-hand sides that go through the fronts together.
+    """Right-hand sides that pass through the fronts together.
 
     Attributes
     ----------
     width : int
-        How many there is room for.
+        Largest number of right-hand sides.
     vectors, solution : device arrays (n, width)
         See `SweepLaunches`.
     """
@@ -36,14 +36,14 @@ class ColumnBlock(Protocol):
 
 
 class Pass(NamedTuple):
-    """One way through the fronts and back.
+    """One forward and backward substitution.
 
     Attributes
     ----------
     blocks : list
-        Right-hand sides that are solved for, and where they are to be.
+        Columns of the right-hand sides, and the blocks that hold them.
     run : callable
-        Enqueues it.
+        Enqueues the pass.
     """
 
     blocks: Sequence[tuple[slice, ColumnBlock]]
@@ -51,9 +51,9 @@ class Pass(NamedTuple):
 
 
 class DeviceSolver:
-    """Solves with one factor; one call at a time, since all share its vectors and messages.
+    """Solver with one factor; one call at a time, since all calls share its vectors and messages.
 
-    It keeps the arrays of the storage, and not the storage, which keeps this.
+    It refers to the arrays of the storage, not to the storage, which owns this solver.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class DeviceSolver:
         self._messages: list[Messages] = []  # the widest last
 
     def sweeps(self, width: int, flip: bool, lent: bool = False) -> SweepLaunches:
-        """Prepare both sweeps for `width` right-hand sides, or the first of them.
+        """Prepare both sweeps for at most `width` right-hand sides.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class DeviceSolver:
         Raises
         ------
         ValueError
-            If they would have to be prepared while a caller captures a graph.
+            If sweeps would have to be prepared while a caller captures a graph.
         """
         width = launch.solve_width(self.dtype, width)
         name = width, flip, lent
@@ -100,27 +100,27 @@ class DeviceSolver:
         return self._sweeps[name]
 
     def has(self, sweeps: SweepLaunches) -> bool:
-        """Whether sweeps still have their messages and vectors."""
+        """Return whether sweeps still have their messages and vectors."""
         return any(one is sweeps for one in self._sweeps.values())
 
     def _widen(self, width: int, lent: bool) -> None:
-        """Make messages for so many right-hand sides, in the place of narrower ones."""
+        """Allocate messages for `width` right-hand sides, replacing narrower ones."""
         stay = any(sweeps.captured for sweeps in self._sweeps.values())
         self._sweeps.clear()
-        if stay:  # a graph that the caller captured may still send them
+        if stay:  # a graph that the caller captured may still use these messages
             self._spare = self._messages[-1].remainder
         elif self._messages:
             self._messages.pop()
-            self.pattern.device.give_back()  # none of these is large enough for the next ones
+            self.pattern.device.give_back()  # freed blocks are too small for the next messages
         self._messages.append(Messages(self.pattern, self.dtype, width, self._spare, lent=lent))
 
     def passes(self, total: int, flip: bool, into: Array | None = None) -> Iterator[Pass]:
-        """What solves for `total` right-hand sides, one after another.
+        """Yield the passes that solve for `total` right-hand sides, one after another.
 
         Parameters
         ----------
         into : device array (n, total), by columns, optional
-            Where solutions are to come; meanwhile others may use it.
+            Memory of the solutions; passes may overwrite it before.
         """
         first = 0
         while first < total:
@@ -136,7 +136,7 @@ class DeviceSolver:
             first = columns.stop
 
     def _lent(self, into: Array, columns: slice, width: int) -> Array | None:
-        """The memory of some solutions as vectors, if that is worth it."""
+        """Return the memory of solutions as vectors, or None if that does not pay."""
         n, count = len(into), columns.stop - columns.start
         if count < width or into.dtype != self.dtype or not lends(n, width, self.dtype):
             return None
@@ -170,7 +170,7 @@ class DeviceSolver:
 
     @cached_property
     def place(self) -> Array | None:
-        """With pivots: which row of its tile comes to each pivot row."""
+        """With pivots: the row of its tile that moves to each pivot row."""
         if self.tasks.pivot_tiles is None:
             return None
         n = int(self.pattern.plan.start[-1])
@@ -179,7 +179,7 @@ class DeviceSolver:
         return place
 
     def renew(self) -> None:
-        """Take note of another factor in the storage, and of what has been overwritten for it."""
+        """Reset messages, and update `place`, after a new factorization in the storage."""
         for messages in self._messages:
             messages.unset()
         place = self.__dict__.get("place")
@@ -190,7 +190,7 @@ class DeviceSolver:
         tiles, pivots, device = self.tasks.pivot_tiles, self.pivots, self.pattern.device
         if tiles is None or pivots is None:
             return
-        constants = self.pattern.method.constants  # of a file that the sweeps take anyway
+        constants = self.pattern.method.constants  # of a file that the sweeps compile anyway
         constants |= launch.front_solve(self.dtype, 1, device.limits).constants
         kernel = device.kernel("front_forward.cu", "front_places", self.dtype, **constants)
         arguments = (tiles, np.int32(len(tiles)), pivots, place)
@@ -206,15 +206,15 @@ class SweepLaunches:
     Parameters
     ----------
     lent : bool
-        They `take` the memory of others for vectors, before each call.
+        Before each call `take` sets the memory of vectors, which belongs to others.
 
     Attributes
     ----------
     width : int
     flip : bool
-        Of the transpose.
+        Solve with the transpose.
     vectors, solution : device arrays (n, width)
-        What is solved for, in the order of elimination, and what comes of it, until others solve.
+        Right-hand sides in elimination order, and their solution, valid until the next solve.
     """
 
     def __init__(
@@ -241,13 +241,13 @@ class SweepLaunches:
         self._run = CapturedLaunches(device, begin, active, graph=not lent)
 
     def take(self, vectors: Array) -> None:
-        """Take memory (n, width) for vectors."""
+        """Use memory (n, width) for vectors."""
         self.vectors, address = vectors, self._device.pointer(vectors)
         for struct in self._structs:
             struct.view(structs.SOLVE.dtype_for(vectors.dtype))["z"] = address
 
     def let_go(self) -> None:
-        """Keep that memory no longer."""
+        """Drop the lent memory."""
         self.vectors = self._nothing
 
     def __call__(self) -> None:
@@ -257,22 +257,22 @@ class SweepLaunches:
         self._messages.shared |= self._run.captured
 
     def enqueue(self) -> None:
-        """Enqueue the launches, as a part of a graph."""
+        """Enqueue the launches as a part of a graph."""
         self._messages.make_way(self.width, graph=True)
         self._run.enqueue()
 
     def replayed(self) -> None:
-        """Take note of a graph with what `enqueue` does."""
+        """Record the replay of a graph that contains what `enqueue` enqueues."""
         self._messages.replayed(self.width)
 
     @property
     def turn(self) -> object:
-        """Equal to what it was while nothing has used the vectors, but for graphs of a caller."""
+        """Value that changes when the vectors are overwritten, except by graphs of a caller."""
         return self._messages, self._messages.turns
 
     @property
     def captured(self) -> bool:
-        """Whether a graph that the caller captured has them."""
+        """Return whether a graph that the caller captured contains these launches."""
         return self._run.captured
 
 
@@ -287,14 +287,14 @@ def sweep_launch(
     tasks: Array,
     ticket: Array,
 ) -> Launch | None:
-    """One of the four kernels for some tasks; None for no tasks.
+    """Return the launch of one of the four kernels for a list of tasks; None for no tasks.
 
     Parameters
     ----------
     panels : device array
-        What the places of tasks are in.
+        Memory to which the offsets of tasks refer.
     ticket : device array
-        Begins with one that is -1 when the kernel begins.
+        Its first entry is -1 when the kernel begins.
     """
     count = len(tasks)
     if not count:

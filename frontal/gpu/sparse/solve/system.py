@@ -1,6 +1,6 @@
-"""Systems with vectors on the device: solutions, residuals and their errors there.
+"""Systems with vectors on the device: solutions, residuals and their errors.
 
-The kernels are those of system.cu. One check of a solution is one small download.
+The kernels are in system.cu. A check of a solution is one small download.
 """
 
 from __future__ import annotations
@@ -22,43 +22,44 @@ from .probes import DeviceProbes, ratios, row_sums, weights
 from .rows import Resident, ends_of, rows_of
 from .sweeps import ColumnBlock, DeviceSolver, SweepLaunches
 
-_MAX_BLOCK_ENTRIES = 1 << 24  # entries of right-hand sides that are solved together,
-_MIN_WIDTH = 32  # or so many of them if they are long
-_MAX_INVERTED_ORDER = 4  # orders up to which the host forms the inverse, where others are estimated
+_MAX_BLOCK_ENTRIES = 1 << 24  # entries of right-hand sides solved together
+_MIN_WIDTH = 32  # least number of right-hand sides solved together, if they are long
+_MAX_INVERTED_ORDER = 4  # largest order for which the host forms the inverse
 _KERNELS = "enter", "leave", "peak", "residual_1", "residual_4", "row_sums", "certificate"
 
 
 def bound_of(largest: float, most: float) -> float:
-    """Return what two numbers of a certificate bound, infinity if there is none."""
+    """Return the bound given by the two numbers of a certificate; infinity if there is none."""
     product = largest * most
     return product if 0 < product < np.inf else np.inf
 
 
 def widest(n: int) -> int:
-    """Right-hand sides of this length that are solved for together."""
+    """Return the number of right-hand sides of this length that are solved together."""
     return max(_MAX_BLOCK_ENTRIES // max(n, 1), _MIN_WIDTH)
 
 
 def _columns(a: Array, columns: slice) -> Array:
-    """Some columns; all of them without a view, which costs the host time."""
+    """Return a range of columns; all columns without a view, which costs the host time."""
     return a if columns.stop - columns.start == a.shape[1] else a[:, columns]
 
 
 class DeviceSystem:
-    """A `System` of device arrays (n, k) in Fortran order, of one scalar type.
+    """A `LinearSystem` of device arrays (n, k) in Fortran order, of one scalar type.
 
     Attributes
     ----------
     ends : Ends
-        What is around the sweeps.
-    rows : Rows
+        Permutation and scaling before and after the sweeps.
+    rows : OperatorRows
+        The rows of op(A).
     """
 
     def __init__(self, resident: Resident, trans: str, dtype: np.dtype) -> None:
         entries = self._entries = resident.entries
         values = self._values = resident.values
         self.dtype, self.eps = dtype, float(np.finfo(dtype).eps)
-        self._storage = resident.storage  # not the factor, which keeps this
+        self._storage = resident.storage  # not the factor, which owns this system
         self.most = widest(entries.n)
         panels = resident.storage.panels
         self._by_component = resident.scales[0] is not None
@@ -69,27 +70,27 @@ class DeviceSystem:
             for name, of in zip(_KERNELS, (panels, panels, *[values] * 5), strict=True)
         }
         self.ends = ends_of(resident, trans)
-        sides = "NH" if trans == "N" else "HN"  # with op(A), but for conjugates, and its adjoint
+        sides = "NH" if trans == "N" else "HN"  # op(A), up to conjugation, and its adjoint
         self._sides = tuple(ends_of(resident, one) for one in sides)
         self.rows = rows_of(resident, trans)
         self._begun: WeightedProbes | None = None  # for the factor's condition number
 
     def _kernel(self, name: str, dtype: np.dtype) -> Any:
-        """A kernel for numbers of a scalar type, the factors' or the matrix', and vectors."""
+        """Return a kernel for a scalar type of the factors or the matrix, and for these vectors."""
         wide, entries = self.dtype.itemsize > dtype.itemsize, self._entries
         constants = pivot_statistics.constants(entries.pattern, WIDE=wide, LONG=entries.long)
         return entries.device.kernel("system.cu", f"system_{name}", dtype, **constants)
 
     def empty(self, n: int, k: int) -> Array:
-        """See `System`."""
+        """See `LinearSystem`."""
         return self._entries.device.xp.empty((n, k), self.dtype, order="F")
 
     def solve(self, B: Array) -> Array:
-        """See `System`."""
+        """See `LinearSystem`."""
         return self._direct(B, None)
 
     def _direct(self, B: Array, before: Array | None, norms: Value = NULL) -> Array:
-        """`before` + the solution by the factors; `norms` are for one right-hand side."""
+        """Return `before` + the solution by the factors; `norms` are for one right-hand side."""
         n, k = B.shape
         X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
         for sweep_pass in self._solver.passes(k, self.ends.transposed, X):
@@ -115,9 +116,10 @@ class DeviceSystem:
         X: Array,
         norms: Value = NULL,
     ) -> tuple[Launch, Launch]:
-        """What brings right-hand sides to the sweeps, and solutions back, added to `before`.
+        """Return the launches that copy right-hand sides into the sweeps and solutions out.
 
-        The largest modulus of the first solution comes to `norms`, where it is the second one.
+        `before` is added to the solutions. `norms[1]` receives the largest modulus of the first
+        solution.
         """
         shift = sweeps.width.bit_length() - 1
         sizes = np.int32(count), np.int32(shift)
@@ -129,7 +131,7 @@ class DeviceSystem:
         return Launch(kernels["enter"], *grid, enter), Launch(kernels["leave"], *grid, leave)
 
     def solved(self, B: Array, probing: bool = False) -> tuple[Array, Array, BackwardErrors]:
-        """See `System`; waits."""
+        """See `LinearSystem`; waits."""
         if B.shape[1] != 1:
             X = self.solve(B)
             return X, *self.measure(X, B)
@@ -146,14 +148,14 @@ class DeviceSystem:
         estimator.note()
         self._begun = WeightedProbes(estimator, sums)
         self.residual(X, B, R, norms, sums)()
-        self._begun.begin()  # before corrections take the vectors
-        self._solver.sweeps(1, self.ends.transposed)  # for later, while the device is at work
+        self._begun.begin()  # before corrections overwrite the vectors
+        self._solver.sweeps(1, self.ends.transposed)  # prepared for later while the device computes
         return X, R, self._errors(norms)
 
     def probed(
         self, probing: ConditionProbes, B: Array, X: Array, norms: Array
     ) -> list[Launch | SweepLaunches]:
-        """What solves for one right-hand side, and beside it what an estimate begins with."""
+        """Return the steps that solve for one right-hand side and begin a condition estimate."""
         wide = probing.sweeps()
         if probing.beside:
             enter, leave = self.around(wide, 1, B, NULL, X, norms)
@@ -161,7 +163,7 @@ class DeviceSystem:
         return [*self.solving(B, X, norms), probing.entering(alone=True), wide]
 
     def solving(self, B: Array, X: Array, norms: Array) -> list[Launch | SweepLaunches]:
-        """What solves for a few right-hand sides; see `around` for the norms."""
+        """Return the steps that solve for one block of columns; see `around` for the norms."""
         count = B.shape[1]
         sweeps = self._solver.sweeps(count, self.ends.transposed)
         enter, leave = self.around(sweeps, count, B, NULL, X, norms)
@@ -173,9 +175,10 @@ class DeviceSystem:
 
     @cached_property
     def _probing(self) -> ConditionProbes | None:
-        """What estimates in few steps; None where types of vectors, values and factors differ.
+        """Estimator in few steps; None if the types of vectors, values and factors differ.
 
-        Nor where panels come from the host, or there are so few unknowns that it forms the inverse.
+        None also if panels come from the host, or if the order is so small that the host forms the
+        inverse.
         """
         same_dtype = self.dtype == self._values.dtype == self._storage.panels.dtype
         if not (same_dtype and self._solver.resident) or self._entries.n <= _MAX_INVERTED_ORDER:
@@ -183,7 +186,7 @@ class DeviceSystem:
         return ConditionProbes(self._entries, self._solver, *self._sides)
 
     def ready_probing(self) -> ConditionProbes | None:
-        """Return what estimates in few steps, with its sweeps; None without memory for them."""
+        """Return the estimator in few steps, with its sweeps; None without memory for them."""
         probing = self._probing
         try:
             if probing is not None:
@@ -201,7 +204,7 @@ class DeviceSystem:
         small: float,
         limit: float,
     ) -> float | None:
-        """See `System`."""
+        """See `LinearSystem`."""
         probing = self.ready_probing()
         if probing is None:
             return None
@@ -216,12 +219,12 @@ class DeviceSystem:
         return estimate if estimate <= limit else None
 
     def measure(self, X: Array, B: Array) -> tuple[Array, BackwardErrors]:
-        """See `System`; waits."""
+        """See `LinearSystem`; waits."""
         R, norms = self.sizes(X, B)
         return R, self._errors(norms)
 
     def _errors(self, norms: Array) -> BackwardErrors:
-        """Errors of one system's solutions; waits."""
+        """Return the errors of the solutions of one system; waits."""
         host_norms = self._entries.device.download(norms)[:, 0]
         of_columns, norm = host_norms[:-1].reshape(-1, 5), float(host_norms[-1])
         by_rows = of_columns[:, 3:]
@@ -234,10 +237,10 @@ class DeviceSystem:
         return errors
 
     def sizes(self, X: Array, B: Array, count: int = 1) -> tuple[Array, Array]:
-        """Residuals, and norms (5 k + 1, count) of systems of one order; nothing waits.
+        """Return residuals, and norms (5 k + 1, count) of systems of one order; nothing waits.
 
-        Of a column the largest moduli of the residual, of the solution and of the right-hand side,
-        and componentwise and rowwise errors; behind those of all columns the norm of op(A).
+        For each column: the largest moduli of the residual, of the solution and of the right-hand
+        side, and componentwise and rowwise errors; after those of all columns the norm of op(A).
         """
         k, limits, xp = B.shape[1], self._entries.device.limits, self._entries.device.xp
         R, norms = self.empty(*B.shape), xp.zeros((5 * k + 1, count), np.float64)
@@ -258,9 +261,10 @@ class DeviceSystem:
         k: int = 1,
         count: int = 1,
     ) -> Launch:
-        """What finds residuals and norms of solutions, as `sizes`, by their largest moduli there.
+        """Return the launch that computes residuals and norms as `sizes` does.
 
-        The row sums of |op(A)| come to `sums`.
+        `norms` must hold the largest moduli of the solutions. The row sums of |op(A)| are written
+        to `sums`.
         """
         order, lanes, columns = self._entries.n // count, self.rows.lanes, 1 if k == 1 else 4
         blocks = launch.system_blocks(order * lanes, self._entries.device.limits)
@@ -271,11 +275,11 @@ class DeviceSystem:
         return Launch(kernel, grid, launch.SYSTEM_THREADS, arguments)
 
     def corrected(self, X: Array, R: Array) -> Array:
-        """See `System`."""
+        """See `LinearSystem`."""
         return self._direct(R, X)
 
     def chosen(self, better: np.ndarray, trial: Array, X: Array) -> Array:
-        """See `System`."""
+        """See `LinearSystem`."""
         if better.all():
             return trial
         device = self._entries.device
@@ -283,7 +287,7 @@ class DeviceSystem:
         return X
 
     def certified(self) -> float:
-        """See `System`; waits."""
+        """See `LinearSystem`; waits."""
         device, xp = self._entries.device, self._entries.device.xp
         sums, norms = self.empty(self._entries.n, 1), xp.zeros(2, np.float64)
         self.summing(sums)()
@@ -292,11 +296,14 @@ class DeviceSystem:
         return bound_of(largest, most)
 
     def summing(self, sums: Array) -> Launch:
-        """What finds the row sums of |op(A)|, as a right-hand side."""
+        """Return the launch that writes the row sums of |op(A)| as a right-hand side."""
         return self._by_rows("row_sums", sums)
 
     def certifying(self, Z: Array, norms: Array) -> Launch:
-        """What finds the two numbers of `bound_of`, zero at first, by the solution for row sums."""
+        """Return the launch that computes the two numbers of `bound_of`.
+
+        `Z` is the solution for the row sums; `norms` must be zero.
+        """
         return self._by_rows("certificate", Z, norms)
 
     def _by_rows(self, name: str, *vectors: Array) -> Launch:
@@ -307,7 +314,7 @@ class DeviceSystem:
         return Launch(self._kernels[name], blocks, launch.SYSTEM_THREADS, arguments)
 
     def bounded(self, enough: float) -> float | None:
-        """See `System`."""
+        """See `LinearSystem`."""
         probing = self.ready_probing()
         if probing is None:
             return None
@@ -318,18 +325,18 @@ class DeviceSystem:
         return weighed.quick(PROBABLE_FRACTION * enough)
 
     def row_sums(self) -> Array:
-        """Sums of the rows of |op(A)|, (n,) float64; nothing waits."""
+        """Return the sums of the rows of |op(A)|, (n,) float64; nothing waits."""
         arguments = self._entries, self._values.dtype, self.dtype
         return row_sums(*arguments, self.rows.lanes, self.rows.arguments)
 
     def row_probes(self) -> DeviceProbes | None:
-        """See `System`."""
+        """See `LinearSystem`."""
         if self._entries.n <= _MAX_INVERTED_ORDER:
             return None
         return DeviceProbes(self._entries, self._values.dtype, self.dtype, 2, self.row_sums())
 
     def probes(self, X: Array, B: Array, solution: np.ndarray, error: float) -> DeviceProbes | None:
-        """See `System`."""
+        """See `LinearSystem`."""
         if self._entries.n <= _MAX_INVERTED_ORDER:
             return None
         w = self.weights(X, B, solution, error)
@@ -337,7 +344,7 @@ class DeviceSystem:
         return None if w is None else DeviceProbes(*arguments, X.shape[1], w)
 
     def weights(self, X: Array, B: Array, solution: np.ndarray, error: float) -> Array | None:
-        """See `System`; nothing waits."""
+        """See `LinearSystem`; nothing waits."""
         used = (solution > 0) & np.isfinite(solution)
         if not used.any():
             return None
@@ -347,18 +354,19 @@ class DeviceSystem:
         )
 
     def weighted(self, X: Array, B: Array, scale: Array) -> Array:
-        """The weights of some systems of one order; nothing waits.
+        """Return the weights of systems of one order; nothing waits.
 
         Parameters
         ----------
         scale : device array (k + 1, count) of float64
-            1 over the largest modulus of each solution, or 0 if it has none; and 1 over the error.
+            1 over the largest modulus of each solution, or 0 if it is zero or not finite; and 1
+            over the error.
         """
         arguments = self._entries, self._values.dtype, self.dtype
         return weights(*arguments, self.rows.lanes, self.rows.arguments, X, B, scale)
 
     def ratios(self, weights: Array, denominators: Array | None) -> tuple[float, float]:
-        """See `System`; waits."""
+        """See `LinearSystem`; waits."""
         values, denominators = (
             self._values.dtype,
             self.row_sums() if denominators is None else denominators,

@@ -1,4 +1,4 @@
-"""What the lists of a pattern take of a device, counted without being made."""
+"""Device memory of the lists of a pattern, counted without making them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .tiles import counted_tiles, left_of_diagonals
 
 
 def small_bytes(tree: Fronts) -> int:
-    """Bytes of `small_fronts.SmallTasks`."""
+    """Return the bytes of `small_fronts.SmallTasks`."""
     plan, small = tree.plan, tree.schedule.small
     children = np.diff(plan.child_pointer)[small].sum()
     total = structs.SMALL_FRONT.dtype.itemsize * int(small.sum())
@@ -20,12 +20,12 @@ def small_bytes(tree: Fronts) -> int:
 
 
 def placed_bytes(tree: Fronts) -> int:
-    """Bytes of what `Fronts.placed` returns."""
+    """Return the bytes of the result of `Fronts.placed`."""
     return ((3 if tree.method.indefinite else 2) * 8 + 4) * tree.k.size
 
 
 def index_bytes(tree: Fronts) -> int:
-    """Bytes of the index arrays of fronts, and of the lists of tasks."""
+    """Return the bytes of the index arrays of fronts, and of the lists of tasks."""
     plan, schedule = tree.plan, tree.schedule
     fronts, rows, children = tree.k.size, plan.relative.size, plan.children.size
     small, entries = schedule.small, np.diff(plan.entry_pointer)

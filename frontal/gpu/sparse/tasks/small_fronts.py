@@ -1,4 +1,4 @@
-"""Lists of the small fronts, by level and by the orders that front_small.cu knows."""
+"""Lists of the small fronts, by level and by the size classes of front_small.cu."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ....machine.threads import parallel_for
 from .. import structs
 from ..layout.panels import Fronts, Listed, narrow
 
-_ROWS = 1 << structs.ENTRY_BITS  # and columns that an entry may be in
+_ROWS = 1 << structs.ENTRY_BITS  # and columns of a small front, for packed positions of entries
 _ORDERS = (64, 32, 16)  # rows of fronts of each class
 
 
@@ -23,7 +23,7 @@ class InOrder(NamedTuple):
     ----------
     fronts : (s,) int64 array
     first : list of int
-        Where each level begins among them.
+        Start of each level in `fronts`, and the end.
     counts : list of tuple of int
         Fronts of each level with up to 64, 32 and 16 rows.
     """
@@ -46,8 +46,8 @@ class SmallTasks:
     maps : array (children, 64) of bytes
         Positions of a child's rows in its parent.
     sources, places : arrays
-        Entries of A: places among the values, and rows and columns, as structs.SMALL_FRONTS has
-        them.
+        Entries of A: positions among the values, and rows and columns, as in
+        `structs.SMALL_FRONTS`.
     """
 
     first: list[int]
@@ -60,7 +60,7 @@ class SmallTasks:
 
 
 def in_order(tree: Fronts) -> InOrder:
-    """Put the small fronts in order."""
+    """Sort the small fronts."""
     schedule = tree.schedule
     fronts = np.flatnonzero(schedule.small)
     k, m, level = tree.k[fronts], tree.m[fronts], schedule.level[fronts]
@@ -77,10 +77,10 @@ def in_order(tree: Fronts) -> InOrder:
 
 
 def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
-    """List the small fronts of a plan with what they are assembled from, for one scalar type.
+    """List the small fronts of a plan, with children and entries, for one scalar type.
 
-    By few calls of compiled functions: each has to wait for Python's lock, if other lists are made
-    meanwhile.
+    It makes few calls of compiled functions, because each call waits for the GIL while other
+    threads make lists.
     """
     plan, (fronts, first, counts) = tree.plan, tree.once(in_order)
     items = np.zeros(fronts.size, structs.SMALL_FRONT.dtype)
@@ -96,7 +96,7 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     child_lists = fronts, begin, plan.child_pointer, plan.children
     to = plan.pointer, plan.relative, maps
     parallel_for(lambda *bounds: _fill_maps(*child_lists, *to, *bounds), structs.MAP_BYTES * begin)
-    places = tree.layout(dtype).places  # last, since it may be on its way
+    places = tree.layout(dtype).places  # last, since a thread may still be computing it
     _write_places(*child_lists, plan.pointer, places.panel, places.block, items, children)
     return SmallTasks(
         first,
@@ -110,9 +110,9 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
 
 @jit
 def _describe(small, fronts, start, pointer, entry_pointer, child_pointer, items, ends, begin):
-    """The struct of each front, but for its places; where entries end and children begin.
+    """Fill in the struct of each front except its offsets; ends of entries and starts of children.
 
-    Entries lie as in the plan, with those of small fronts alone; children as in the list.
+    Entries lie as in the plan, restricted to small fronts; children as in the list.
     """
     for s in range(small.size):
         ends[s + 1] = ends[s] + (entry_pointer[s + 1] - entry_pointer[s] if small[s] else 0)
@@ -128,7 +128,7 @@ def _describe(small, fronts, start, pointer, entry_pointer, child_pointer, items
 
 @jit
 def _pack_entries(ends, entry_pointer, source, row, column, sources, places, first_front, last):
-    """Positions among the values, and rows and columns in the front, of entries of A."""
+    """Compute positions among the values, and rows and columns in the front, of entries of A."""
     for s in range(first_front, last):
         shift = entry_pointer[s] - ends[s]
         for at in range(ends[s], ends[s + 1]):
@@ -138,7 +138,7 @@ def _pack_entries(ends, entry_pointer, source, row, column, sources, places, fir
 
 @jit
 def _fill_maps(fronts, begin, child_pointer, children, pointer, relative, maps, first_front, last):
-    """Where the rows of the children of some fronts go in these."""
+    """Compute the positions of the children's rows in a range of fronts."""
     for q in range(first_front, last):
         shift = child_pointer[fronts[q]] - begin[q]
         for at in range(begin[q], begin[q + 1]):
@@ -149,7 +149,7 @@ def _fill_maps(fronts, begin, child_pointer, children, pointer, relative, maps, 
 
 @jit
 def _write_places(fronts, begin, child_pointer, children, pointer, panel, block, items, listed):
-    """Where panels and contribution blocks of fronts lie, and those of their children."""
+    """Write the offsets of panels and contribution blocks of fronts, and of children's blocks."""
     for q in range(fronts.size):
         s = fronts[q]
         items[q].panel, items[q].block = panel[s], block[s]

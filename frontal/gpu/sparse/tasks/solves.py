@@ -1,4 +1,4 @@
-"""Lists of tasks for forward and backward substitution, and where messages go."""
+"""Lists of tasks for forward and backward substitution, and the places of messages."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..layout.panels import Fronts, Listed
 from ..layout.schedule import TILE
 
 TASK = structs.SOLVE_TASK.dtype
-# of fronts that a warp takes whole, where a level has enough of them for Fronts.fewest blocks
+# limits of fronts that a single warp processes, if a level has enough for Fronts.fewest blocks
 _SMALL_ROWS, _SMALL_PIVOTS, _SMALL_ENTRIES = structs.SMALL_ROWS, TILE, 4096
-_GROUP = 512  # tiles of rows of fronts that take turns
+_GROUP = 512  # tiles of rows in a group of fronts that take turns
 _WARPS = structs.SOLVE_WARPS
-_MAX_SUMMED_TILES = 8  # tiles of update rows that one task of the backward sweep sums
-_NO_TASKS = np.zeros((0, 9), np.int32)  # for tasks that are fronts
+_MAX_SUMMED_TILES = 8  # tiles of update rows summed by one task of the backward sweep
+_NO_TASKS = np.zeros((0, 9), np.int32)  # for tasks that are single fronts
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,19 @@ class SolveTasks:
     Attributes
     ----------
     small, forward, backward : arrays of TASK, as rows of bytes
-        Small fronts, children first; tasks of the larger ones for each sweep.
+        Small fronts, children first; tasks of the larger fronts for each sweep.
     message_pointer : array
-        Where the messages to each row of each front with children begin, and where those to its
-        last row end.
+        Start of the messages to each row of each front with children, and the end of those to its
+        last row.
     slots : array
-        Where the message of each update row goes.
+        Place of the message of each update row.
     between, messages, partials : int
-        Rows of values between the sweeps, number of messages, and of partial sums of TILE rows.
+        Number of rows of values between the sweeps, of messages, and of partial sums of TILE rows.
     pivot_tiles : array (t, 4) or None
         With pivots: first position, width, and first row within the front of each pivot tile.
     extents : tuple of three (s, 2) int arrays
-        With segments (see `Fronts`), which follow each other: where each begins and ends in the
-        three lists.
+        With segments (see `Fronts`), which lie one after another: start and end of each segment in
+        the three lists.
     """
 
     small: Listed
@@ -61,7 +61,7 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     """List the tasks of the solves for panels of this scalar type."""
     plan, segment, sweeps = tree.plan, tree.segment, tree.spent(sweep_tasks)
     pointer, slots = _messages(plan, sweeps.first)
-    swept = tree.layout(dtype).swept  # last, since it may be on its way
+    swept = tree.layout(dtype).swept  # last, since a thread may still be computing it
     ways = zip(sweeps.fronts, sweeps.tasks, strict=True)
     small, up, down = (_described(tree, swept, sweeps.between, *way) for way in ways)
     return SolveTasks(
@@ -79,16 +79,16 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
 
 
 class SweepTasks(NamedTuple):
-    """What `SolveTasks` has of fronts alone, before their rows and places are known.
+    """Fields of `SolveTasks` that depend on the fronts alone, not on their rows or offsets.
 
     Attributes
     ----------
     fronts : three int arrays
-        Those of each task: of small fronts, and of both sweeps.
+        Front of each task: of small fronts, and of both sweeps.
     tasks : three (t, 9) arrays
-        See `_list_forward`, `_list_backward`; of small fronts there is nothing to be told.
+        See `_list_forward`, `_list_backward`; empty for small fronts.
     first, between : arrays
-        Where the messages to each front begin, and its values between the sweeps.
+        Start of the messages to each front, and of its values between the sweeps.
     messages, partials : int
         See `SolveTasks`.
     """
@@ -102,7 +102,7 @@ class SweepTasks(NamedTuple):
 
 
 def sweep_tasks(tree: Fronts) -> SweepTasks:
-    """List what both sweeps do, level by level."""
+    """List the tasks of both sweeps, level by level."""
     k, m, segment = tree.k, tree.m, tree.segment
     small, level = tree.once(_small_fronts)
     if segment is not None:
@@ -122,13 +122,13 @@ def sweep_tasks(tree: Fronts) -> SweepTasks:
 
 
 def _grouped(tree: Fronts, fronts: np.ndarray) -> np.ndarray:
-    """Numbers of the groups that take turns."""
+    """Return the group number of each front; the fronts of a group take turns."""
     tiles = tree.tiles[fronts]
     return (np.cumsum(tiles) - tiles) // _GROUP
 
 
 def _extents(segment: np.ndarray, fronts: np.ndarray) -> np.ndarray:
-    """Where each segment begins and ends in a list in which they follow each other, up or down."""
+    """Return start and end of each segment in a list sorted by segment, up or down."""
     mine = segment[fronts]
     counts = np.bincount(mine, minlength=int(segment[-1]) + 1)
     step = -1 if mine.size and mine[0] > mine[-1] else 1
@@ -137,7 +137,7 @@ def _extents(segment: np.ndarray, fronts: np.ndarray) -> np.ndarray:
 
 
 def _small_fronts(tree: Fronts) -> tuple[np.ndarray, np.ndarray]:
-    """Which fronts a warp takes whole, and the levels of all."""
+    """Return which fronts a single warp processes, and the levels of all fronts."""
     parent = tree.plan.parent
     small, level = _levels(parent, fits_warp(tree))
     thin = np.flatnonzero(np.bincount(level[small]) < _WARPS * tree.fewest)
@@ -147,28 +147,28 @@ def _small_fronts(tree: Fronts) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fits_warp(tree: Fronts) -> np.ndarray:
-    """Which fronts are so small that a warp solves with one."""
+    """Return which fronts are small enough for a single warp to solve with."""
     k, m = tree.k, tree.m
     return (k + m <= _SMALL_ROWS) & (k <= _SMALL_PIVOTS) & (k * (k + m) <= _SMALL_ENTRIES)
 
 
 def all_tasks(tree: Fronts, dtype: np.dtype) -> np.ndarray:
-    """All fronts in their order, each as a warp takes it whole, as rows of bytes."""
-    none = np.zeros(tree.k.size, np.int64)  # what is between the sweeps stays with their warp
+    """Return all fronts in their order, each as one task of a warp, as rows of bytes."""
+    none = np.zeros(tree.k.size, np.int64)  # a warp keeps its values between the sweeps
     return _described(tree, tree.layout(dtype).swept, none, np.arange(tree.k.size), _NO_TASKS)
 
 
 def _between(tree: Fronts) -> np.ndarray:
-    """Rows of values between the sweeps before those of each front, and of all.
+    """Return the rows of values between the sweeps before those of each front, and their total.
 
-    Fronts that a warp takes whole have theirs in the place of right-hand sides.
+    Fronts of a single warp keep these values in the place of right-hand sides.
     """
     small, _ = tree.once(_small_fronts)
     return np.append(0, np.cumsum(np.where(small, 0, tree.k)))
 
 
 def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
-    """How many tasks of small fronts, and of both sweeps, and how many partial sums there are."""
+    """Return the number of tasks of small fronts, of both sweeps, and of partial sums."""
     small, _ = tree.once(_small_fronts)
     k, m = tree.k[~small], tree.m[~small]
     p, u = -(-k // TILE), -(-m // TILE)
@@ -179,14 +179,14 @@ def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
 
 
 def counted_rows(tree: Fronts) -> tuple[int, ...]:
-    """Rows of what a solve keeps of each right-hand side: see `messages.message_rows`."""
+    """Return the rows that a solve stores for each right-hand side: see `messages.message_rows`."""
     n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
     between, (_, messages) = tree.once(_between), tree.once(_places_of_messages)
     return int(between[-1]), max(messages, n), TILE * partials, n
 
 
 def _sorted(tasks: np.ndarray, direction: int) -> np.ndarray:
-    """A list by level, group and turn."""
+    """Sort a list by level, group and turn."""
     order = np.lexsort((tasks[:, 8], tasks[:, 7], direction * tasks[:, 6]))
     return np.take(tasks, order, axis=0)
 
@@ -198,7 +198,7 @@ def _described(
     fronts: np.ndarray,
     tasks: np.ndarray,
 ) -> np.ndarray:
-    """The structs of tasks, as rows of bytes."""
+    """Return the structs of tasks, as rows of bytes."""
     plan, out = tree.plan, np.zeros(fronts.size, TASK)
     pointers = plan.start, plan.pointer, plan.child_pointer, rows_of_messages(plan)
     _describe(fronts, tasks, swept, between, *pointers, out)
@@ -220,7 +220,7 @@ def _describe(fronts, tasks, swept, between, start, pointer, child_pointer, base
 
 @jit
 def _levels(parent, fits):
-    """Which fit a warp, and all below them too, and their heights; the others come after those."""
+    """Return which fronts fit a warp with all their descendants, and the heights of all fronts."""
     small, level = fits.copy(), np.zeros(parent.size, np.int32)
     for s in range(parent.size):  # children come before parents
         if parent[s] >= 0:
@@ -232,7 +232,7 @@ def _levels(parent, fits):
 
 @jit
 def _list_forward(fronts, group, k, m, level):
-    """Front, tile, count, 0, 0, 0, level, group and turn of each tile of rows."""
+    """Return front, tile, count, 0, 0, 0, level, group and turn of each tile of rows."""
     total = 0
     for s in fronts:
         u = -(-m[s] // TILE)
@@ -255,9 +255,10 @@ def _list_forward(fronts, group, k, m, level):
 
 @jit
 def _list_backward(fronts, group, k, m, level, most):
-    """Front, tile, count, first, parts, partial, level, group, turn; number of partial sums.
+    """Return front, tile, count, first, parts, partial, level, group, turn; number of partial sums.
 
-    A task of its own sums `most` tiles of update rows or fewer, where there are more.
+    If a front has more than `most` tiles of update rows, separate tasks each sum at most `most` of
+    them.
     """
     total = 0
     for s in fronts:
@@ -284,10 +285,11 @@ def _list_backward(fronts, group, k, m, level, most):
 
 
 def _places_of_messages(tree: Fronts) -> tuple[np.ndarray, int]:
-    """Where the messages to each front begin, and how many places there are.
+    """Return the start of the messages to each front, and the number of places.
 
-    Fronts with none but larger children get theirs when all small fronts have read what they were
-    sent, and in the same places; not with segments, each of which begins with its small fronts.
+    Messages to fronts with only larger children are sent after all small fronts have read theirs,
+    and
+    share their places; not with segments, because each segment begins with its small fronts.
     """
     (small, _), first = tree.once(_small_fronts), np.empty(tree.k.size, np.int64)
     arguments = tree.plan.parent, tree.plan.pointer, small
@@ -301,7 +303,7 @@ def _place_messages(parent, pointer, small, segmented, first):
         if parent[s] >= 0:
             counts[parent[s]] += pointer[s + 1] - pointer[s]
             early[parent[s]] |= small[s]  # has a small child
-    ends = np.zeros(3, np.int64)  # of those to small fronts, to those after them, and to others
+    ends = np.zeros(3, np.int64)  # of messages to small fronts, to fronts after them, to others
     for s in range(parent.size):
         way = 0 if small[s] else 2 if segmented or early[s] else 1
         first[s] = ends[way]
@@ -314,13 +316,13 @@ def _place_messages(parent, pointer, small, segmented, first):
 
 
 def rows_of_messages(plan: Plan) -> np.ndarray:
-    """Where rows of fronts begin in the list of their messages: one more each, with children."""
+    """Return the start of each front's rows in the message list: k + m + 1 rows, with children."""
     rows = np.diff(plan.start) + np.diff(plan.pointer) + 1
     return np.append(0, np.cumsum(np.where(np.diff(plan.child_pointer) > 0, rows, 0)))
 
 
 def _messages(plan: Plan, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the messages to each row of each front begin, and the place of each update row's."""
+    """Return the start of the messages to each row, and the place of each update row's message."""
     base = rows_of_messages(plan)
     begin, slots = np.zeros(int(base[-1]), np.int32), np.zeros(plan.relative.size, np.int32)
     most = int(np.diff(base).max(initial=0))
@@ -344,7 +346,7 @@ def _messages(plan: Plan, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _fill_messages(
     base, pointer, relative, child_pointer, children, first, begin, slots, taken, first_front, last
 ):
-    """Messages to some fronts; those to one row in the order in which children are added."""
+    """Place the messages to a range of fronts; those to one row in the order of extend-add."""
     for s in range(first_front, last):
         if base[s + 1] == base[s]:
             continue

@@ -1,4 +1,4 @@
-"""List of tasks of front_tiles.cu: the tiles of fronts that are not small, in their order."""
+"""Task list of front_tiles.cu: the tiles of fronts that are not small, in their order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..layout.schedule import TILE, by_time
 
 UPPER = structs.PART_BIT
 _MIN_LARGE_TILES, _WIDE, _SQUARE = 48, 4, 16  # see _in_order; tiles
-_BITS = 63  # of a number that things are sorted by
+_BITS = 63  # bits of a sort key
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Tasks:
     count : int
         Number of tasks.
     list : array (count, 4)
-        Front, i, j and epoch (with the part) of each.
+        Front, i, j and epoch (with the part) of each task.
     begin, source, place : arrays
-        Entries of A by task: extents, positions among the values, places in the tile.
+        Entries of A by task: extents, positions among the values, positions in the tile.
     epoch_count : array
         Tasks of each epoch.
-    left : array (pieces, 4)
+    row_pieces : array (pieces, 4)
         See `left_of_diagonals`.
     first_sent : array (f, 2)
         See `first_sent`.
@@ -49,13 +49,13 @@ class Tasks:
 
 
 def tile_tasks(tree: Fronts) -> Tasks:
-    """List the tiles of all fronts that are not small, each after those that it needs."""
+    """List the tiles of all fronts that are not small, each tile after those it depends on."""
     tasks, counts, row_pieces, sent = tree.spent(tiles_in_order)
     return Tasks(len(tasks), tasks, *_entries_of_tasks(tree, tasks), counts, row_pieces, sent)
 
 
 def tiles_in_order(tree: Fronts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """What `Tasks` has of fronts alone: its list, epoch_count, left and first_sent."""
+    """Return `list`, `epoch_count`, `row_pieces` and `first_sent` of `Tasks`: no entries needed."""
     schedule = tree.schedule
     epoch = schedule.time - schedule.small_levels
     ends = np.append(0, np.cumsum(counted_tiles(tree)[schedule.tiled]))
@@ -65,13 +65,16 @@ def tiles_in_order(tree: Fronts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
 
 
 def counted_tiles(tree: Fronts) -> np.ndarray:
-    """Tasks of each front, if it is not small."""
+    """Return the number of tasks of each front, provided that it is not small."""
     tiles = tree.tiles
     return tiles * (tiles + 1) // 2 if tree.method.one_triangle else tiles * tiles
 
 
 def left_of_diagonals(tree: Fronts) -> np.ndarray:
-    """Pieces of rows left of diagonal tiles, one at least of each: front, tile, first column, 0."""
+    """Return pieces of the rows left of diagonal tiles: front, tile, first column, 0.
+
+    Each diagonal tile has at least one piece.
+    """
     front = np.repeat(np.arange(len(tree.k)), np.where(tree.schedule.small, 0, tree.pivot_tiles))
     tile = _counted(front)
     pieces = np.maximum(-(-tile * TILE // structs.PIVOT_COLUMNS), 1)
@@ -81,15 +84,16 @@ def left_of_diagonals(tree: Fronts) -> np.ndarray:
 
 
 def _counted(names: np.ndarray) -> np.ndarray:
-    """Number of each entry among those like it, which lie together."""
+    """Return the index of each entry in its run of equal entries."""
     begins = np.flatnonzero(np.diff(names, prepend=-1))
     return np.arange(names.size) - np.repeat(begins, np.diff(np.append(begins, names.size)))
 
 
 def first_sent(tree: Fronts) -> np.ndarray:
-    """Of diagonal tiles that others follow, number of the first one in each front, and how many.
+    """Return the index of each front's first tile with followers, and the number of such tiles.
 
-    Those of fronts that are done first come first.
+    They are diagonal tiles that other tiles follow while they are factorized. Fronts are numbered
+    in the order of their times.
     """
     order = by_time(tree.schedule.time)
     count, first = tree.followed, np.empty(order.size, np.int64)
@@ -98,17 +102,19 @@ def first_sent(tree: Fronts) -> np.ndarray:
 
 
 def _in_order(tree: Fronts, ends: np.ndarray, epoch: np.ndarray) -> np.ndarray:
-    """Tasks by level, group of fronts, and within by columns from the left.
+    """Return tasks by level, group of fronts, and within a group by columns from the left.
 
-    Tiles that are under way together shall share their operands in the cache: large fronts go by
-    _WIDE columns of L together, row after row, and by squares of _SQUARE tiles of the contribution
-    block. In other fronts what all wait for, the diagonal tile, comes first in its column; without
-    LU, where the tile left of it goes on with it, in that one's.
+    Tiles that are computed at the same time should share their operands in the cache: large fronts
+    are traversed by _WIDE columns of L together, row after row, and by squares of _SQUARE tiles of
+    the contribution block. In other fronts the diagonal tile, for which all others wait, comes
+    first in its column; without LU, task (i, i - 1) completes it, and task (i, i) comes first in
+    column i - 1.
 
     Parameters
     ----------
     ends : (t + 1,) int array
-        Where the tasks of each front in `Schedule.tiled` are, before those of a group are mixed.
+        Start of the tasks of each front in `Schedule.tiled`, before the tasks of a group are
+        sorted.
     """
     schedule, total = tree.schedule, int(ends[-1])
     fronts = schedule.tiled
@@ -116,7 +122,7 @@ def _in_order(tree: Fronts, ends: np.ndarray, epoch: np.ndarray) -> np.ndarray:
     runs = np.concatenate([[0], np.flatnonzero(others) + 1, [fronts.size]])
     extents = ends[runs]
     first = np.repeat(extents[:-1], np.diff(runs))
-    # an order is a number: of the task in its group below what it goes by
+    # a sort key has the task's index in its group in its low bits
     digits = (2 * int(tree.tiles.max(initial=0)) + 1).bit_length()
     task_bits = int(np.diff(extents).max(initial=0)).bit_length()
     keys, listed = np.empty(total, np.int64), np.empty((total, 4), np.int32)
@@ -142,7 +148,7 @@ def _in_order(tree: Fronts, ends: np.ndarray, epoch: np.ndarray) -> np.ndarray:
             else:
                 keys[begin:end].sort()
                 order = keys[begin:end] & ((1 << task_bits) - 1)
-            # not by an index, which keeps Python's lock
+            # not by indexing, which holds the GIL
             np.take(listed[begin:end], order, axis=0, out=tasks[begin:end], mode="clip")
 
     parallel_for(sort_groups, extents)
@@ -151,10 +157,10 @@ def _in_order(tree: Fronts, ends: np.ndarray, epoch: np.ndarray) -> np.ndarray:
 
 @inner
 def _key(tiles, pivots, i, j, one_triangle, digits):
-    """What a task of a front goes by, see `_in_order`: four numbers of so many bits in one."""
+    """Return the sort key of a task of a front, see `_in_order`: four numbers of `digits` bits."""
     large, contributes = tiles >= _MIN_LARGE_TILES, j >= pivots
     column, urgent = j, i == j
-    if one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
+    if one_triangle:  # a diagonal tile is computed by (i, i) and then (i, i - 1)
         if urgent and not contributes:
             column = max(j - 1, 0)
         urgent = i <= column + 1 and i < pivots
@@ -174,7 +180,7 @@ def _list_tiles(
     fronts, ends, first_of_group, all_pivots, all_tiles, epoch, one_triangle, digits, bits, keys,
     out, first, last,
 ):  # fmt: skip
-    """The tasks of some fronts: front, i, j, epoch and part; and what they go by."""
+    """List the tasks of a range of fronts: front, i, j, epoch and part; and their sort keys."""
     for q in range(first, last):
         s, at = fronts[q], ends[q]
         tiles, pivots = all_tiles[s], all_pivots[s]
@@ -192,9 +198,9 @@ def _list_tiles(
 
 
 def _entries_of_tasks(tree: Fronts, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Extents, sources and places of the entries of A that belong to each task."""
+    """Return extents, sources and places of the entries of A that belong to each task."""
     plan, fronts = tree.plan, np.flatnonzero(~tree.schedule.small)
-    offset = np.zeros(len(tree.k) + 1, np.int64)  # of a front's tiles with pivot columns
+    offset = np.zeros(len(tree.k) + 1, np.int64)  # start of each front's tiles with pivot columns
     tables = tree.method.panels * tree.tiles * tree.pivot_tiles
     np.cumsum(np.where(tree.schedule.small, 0, tables), out=offset[1:])
     task_of = np.empty(offset[-1], np.int32)
@@ -238,9 +244,9 @@ def _places(
     fronts, ends, k, tiles, offset, entry_pointer, row, column, task_of, task, place, begin,
     first, last,
 ):  # fmt: skip
-    """Task of each entry of A, and its place in the tile; counts the entries of each in `begin`.
+    """Compute the task and the position in the tile of each entry of A; count entries in `begin`.
 
-    Tiles above the diagonal are kept transposed, in the part of U.
+    Tiles above the diagonal are stored transposed, in the part of U.
     """
     for f in range(first, last):
         s, at = fronts[f], ends[f]
@@ -263,7 +269,7 @@ def _places(
 def _sort_by_task(
     fronts, ends, entry_pointer, source, task, entry_place, free, sorted_source, place, first, last
 ):
-    """Put entries in the order of their tasks, from where these are `free`, then of the plan."""
+    """Sort entries by task, from the task's `free` position on, then in the order of the plan."""
     for f in range(first, last):
         s, at = fronts[f], ends[f]
         for e in range(entry_pointer[s], entry_pointer[s + 1]):

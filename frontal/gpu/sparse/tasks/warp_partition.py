@@ -1,4 +1,4 @@
-"""What each warp of a team has of a system's fronts: subtrees, and the first what is above."""
+"""Partition of a system's fronts among the warps of a team: subtrees; the first has the rest."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from ..layout.schedule import TILE
 
 
 class WarpPartition(NamedTuple):
-    """Who does what; index arrays are of int32.
+    """Fronts of each warp; index arrays are of int32.
 
     Attributes
     ----------
     steps : int
-        What takes longest: of a warp's fronts and those above. Each takes about the same time.
+        Steps on the critical path: most steps of a warp plus those of the fronts above subtrees.
+        Each step takes about the same time.
     order : (f,) array
         Fronts of each warp, children first, and then those above all subtrees.
     begins : (team + 2,) array
-        Where these begin in `order`, and its end.
+        Start of each of these ranges in `order`, and the end of the last.
     top : (t,) array
         Pivot rows of the fronts above.
     up : (updates,) array
-        Update rows; of all warps but the first, those in `top` have places of their own behind the
+        Update rows; for all warps except the first, rows in `top` have separate places behind the
         vector.
     """
 
@@ -38,7 +39,7 @@ class WarpPartition(NamedTuple):
 def warp_partition(
     parent: np.ndarray, start: np.ndarray, pointer: np.ndarray, rows: np.ndarray, team: int
 ) -> WarpPartition:
-    """Share the fronts of a system among the warps of a team.
+    """Divide the fronts of a system among the warps of a team.
 
     Parameters
     ----------

@@ -196,8 +196,9 @@ class AnalysisCache:
                 continue
             hermitian = symmetry in (SYMMETRIC, POSITIVE_DIAGONAL)
             method = method_for(symmetry, data.dtype)
-            pattern = symbolic.indptr, symbolic.indices
-            matrix = Canonical(*pattern, data.copy(), n, method, hermitian, owned=True)
+            matrix = Canonical(
+                symbolic.indptr, symbolic.indices, data.copy(), n, method, hermitian, owned=True
+            )
             if entry.key == _key(matrix, "auto", method.one_triangle):
                 return matrix, self._hit(entry)
         return None

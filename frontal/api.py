@@ -162,14 +162,13 @@ def analyze(
     ('cholesky', 512)
     """
     matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite)
-    args = kind, ordering, backend, reuse, progress
     try:
-        return _analyze(matrix, *args)
+        return _analyze(matrix, kind, ordering, backend, reuse, progress)
     except SingularMatrixError:
         if not (matrix.data == 0).any():
             raise
     pattern = replace(matrix, data=np.ones_like(matrix.data))  # with stored zeros as entries
-    return _analyze(pattern, *args)
+    return _analyze(pattern, kind, ordering, backend, reuse, progress)
 
 
 def factorize(

@@ -163,9 +163,8 @@ def _factorize_list(
     lost: dict[int, Exception] = {}
     for places in by_pattern.values():
         members = [canonical[i] for i in places]
-        choices = kind, ordering, backend
         try:
-            analysis = _analyzed(_first_finite(members), *choices)
+            analysis = _analyzed(_first_finite(members), kind, ordering, backend)
         except SingularMatrixError as error:
             lost |= dict.fromkeys(places, error)
             continue

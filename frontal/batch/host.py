@@ -70,14 +70,16 @@ class HostSystems:
         """See `systems.Engine`."""
         if B.dtype != self._vectors:  # stored condition numbers hold for one precision
             self._known, self._vectors = BatchConditions.empty(len(self.values)), B.dtype
-        factor_arguments = (
+        X, report = substitute.solve(
             self.symbolic,
             self._layout.panel,
             self._pattern,
             self.numbers,
             self._known,
+            trans,
+            B,
+            systems,
         )
-        X, report = substitute.solve(*factor_arguments, trans, B, systems)
         return Answer(X, systems[~report.clean[systems]], lambda: report)
 
     def slogdet(self, systems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

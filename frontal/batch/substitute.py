@@ -29,7 +29,7 @@ from .factorize import BatchArrays, on_threads
 
 _STEPS, _WARNED = THRESHOLDS.corrections, THRESHOLDS.warned
 _WIDTH = 32  # right-hand sides in one call of BLAS
-_MIN_LOOP_RHS = 16  # right-hand sides from which small fronts are solved in such blocks, too
+_MIN_BLAS_RHS = 16  # right-hand sides from which small fronts are solved in such blocks, too
 
 
 class Report(NamedTuple):
@@ -225,7 +225,7 @@ def solve(
     structure = (
         *(plan.start, plan.pointer, plan.rows, panel, pattern.place, tuple(routines(dtype))),
         (method.one_triangle, method.pivots, method.indefinite, conjugate),
-        *(max(1, widest), _WIDTH if largest > MAX_LOOP_PANEL_ENTRIES or k >= _MIN_LOOP_RHS else 1),
+        *(max(1, widest), _WIDTH if largest > MAX_LOOP_PANEL_ENTRIES or k >= _MIN_BLAS_RHS else 1),
     )
     data = numbers.values.astype(B.dtype, copy=False)
     data = data.conj() if trans == "H" else data

@@ -301,9 +301,8 @@ def _warm(options: argparse.Namespace) -> None:
 
     if options.jobs is not None and options.jobs < 1:
         raise ValueError(f"--jobs is {options.jobs}; give a positive number of processes")
-    arguments = options.dtypes, options.backend, options.jobs
     with show.progress() as progress:
-        report = warm.warm(*arguments, progress)
+        report = warm.warm(options.dtypes, options.backend, options.jobs, progress)
     if options.json:
         print(json.dumps(report, default=show.plain))
         return

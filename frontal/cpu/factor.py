@@ -184,8 +184,9 @@ class CpuFactor:
     def _new_small_solver(self, trans: str) -> SmallSolver | None:
         maker = self.maker if trans == "N" else None
         if maker is not None and maker.first is not None and self.table is not None:
-            factor_arrays = self.storage, self.pivots, self.matrix, self.scaling
-            solver = maker.first.with_factor(self.table, *factor_arrays)
+            solver = maker.first.with_factor(
+                self.table, self.storage, self.pivots, self.matrix, self.scaling
+            )
             solver.hopeful = maker.backoff.should_try()
             return solver
         solver = self._described_solver(trans)

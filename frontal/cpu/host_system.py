@@ -218,8 +218,9 @@ class HostSystem:
         sums, dtype = self._row_sums, self.data.dtype
         with np.errstate(all="ignore"):
             z = self.solve(sums.astype(dtype).reshape(-1, 1))[:, 0]
-        matrix = self.indptr, self.indices, self.data, self.flipped
-        return certificate(*matrix, sums, np.ascontiguousarray(z, dtype))
+        return certificate(
+            self.indptr, self.indices, self.data, self.flipped, sums, np.ascontiguousarray(z, dtype)
+        )
 
     def bounded(self, enough: float) -> float | None:
         """See `LinearSystem`; None: all columns cost the same, and no device is waited for."""
@@ -245,8 +246,17 @@ class HostSystem:
         if not ((solution > 0) & np.isfinite(solution)).any():
             return None
         row_weights = np.empty(X.shape[0])
-        matrix = self.indptr, self.indices, self.data, self.flipped
-        weights(*matrix, as_rows(X), as_rows(B), solution, error, row_weights)
+        weights(
+            self.indptr,
+            self.indices,
+            self.data,
+            self.flipped,
+            as_rows(X),
+            as_rows(B),
+            solution,
+            error,
+            row_weights,
+        )
         return row_weights
 
     def ratios(self, weights: np.ndarray, denominators: np.ndarray | None) -> tuple[float, float]:

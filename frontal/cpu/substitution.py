@@ -16,7 +16,7 @@ from .residual import as_rows, measure
 from .sweeps import MAX_LOOP_PANEL_ENTRIES, substitute
 
 WIDTH = 32  # right-hand sides solved together by BLAS
-_MIN_LOOP_RHS = 16  # right-hand sides from which BLAS is called although all fronts are small
+_MIN_BLAS_RHS = 16  # right-hand sides from which BLAS is called although all fronts are small
 _NO_FACTORS = np.empty(0)
 _NO_MATRIX = np.zeros(1, np.int64), np.zeros(0, np.int32)
 _NO_LIMITS = np.zeros(9)
@@ -104,7 +104,7 @@ class Substitution:
     def _solve(
         self, measured: bool, matrix: tuple[object, ...], rhs: np.ndarray, *outputs: np.ndarray
     ) -> tuple[float, bool]:
-        if self.calls_blas or rhs.shape[0] >= _MIN_LOOP_RHS:
+        if self.calls_blas or rhs.shape[0] >= _MIN_BLAS_RHS:
             with single_threaded_blas():
                 return _substitute(*self.bound, WIDTH, measured, *matrix, rhs, *outputs)
         return _substitute(*self.bound, 1, measured, *matrix, rhs, *outputs)

@@ -140,11 +140,14 @@ def _sweep(
         if unit and not backward:
             _interchange(pivot_rows, width, pivots[first : first + k], backward)
         if width == 2 or (width == 1 and k * (k + m) <= MAX_LOOP_PANEL_ENTRIES):
-            args = panels, panel[s], above, ld, rows, k, x, first, buffer
             if width == 1:
-                solve_front(*args, lower, unit, backward)
+                solve_front(
+                    panels, panel[s], above, ld, rows, k, x, first, buffer, lower, unit, backward
+                )
             else:
-                solve_front_two_rhs(*args, lower, unit, backward)
+                solve_front_two_rhs(
+                    panels, panel[s], above, ld, rows, k, x, first, buffer, lower, unit, backward
+                )
         else:
             x1, diagonal = address(pivot_rows), address(panels) + panel[s] * item
             block = address(panels) + above * item
@@ -222,16 +225,43 @@ def _solve_block(operator, sides, B, X, x, buffer):
         _conjugate(x)
     # with two panels, L is used in the forward sweep of A and the backward sweep of A^T
     lower = one_triangle or not transposed
-    sweep_args = start, pointer, rows, panel, routines, panels, pivots, x, width, buffer
     interchanged = lower and unit
-    _sweep(*sweep_args, lower, interchanged, False)
+    _sweep(
+        start,
+        pointer,
+        rows,
+        panel,
+        routines,
+        panels,
+        pivots,
+        x,
+        width,
+        buffer,
+        lower,
+        interchanged,
+        False,
+    )
     if indefinite:
         _divide(x, width, diagonal, coupling, conjugate)
     if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
         _conjugate(x)
     lower = one_triangle or transposed
     interchanged = lower and unit
-    _sweep(*sweep_args, lower, interchanged, True)
+    _sweep(
+        start,
+        pointer,
+        rows,
+        panel,
+        routines,
+        panels,
+        pivots,
+        x,
+        width,
+        buffer,
+        lower,
+        interchanged,
+        True,
+    )
     if conjugated != (conjugate and not transposed):
         _conjugate(x)
     for low in range(0, n, _ROWS):

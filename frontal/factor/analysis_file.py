@@ -161,5 +161,6 @@ def _choices(
 
 
 def _parsed_header(analysis: Analyzed) -> SymbolicOutcome:
-    args = analysis.symbolic, analysis.ordering, analysis.matching
-    return SymbolicOutcome(*args, analysis.paired, analysis.tiny)
+    return SymbolicOutcome(
+        analysis.symbolic, analysis.ordering, analysis.matching, analysis.paired, analysis.tiny
+    )

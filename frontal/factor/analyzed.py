@@ -326,8 +326,15 @@ class Analyzed(Versioned):
             data = copied(matrix.data)
         except MemoryError as error:
             raise FactorMemoryError.from_error(error) from None
-        known = matrix.n, matrix.method, matrix.hermitian
-        return Canonical(symbolic.indptr, symbolic.indices, data, *known, owned=True)
+        return Canonical(
+            symbolic.indptr,
+            symbolic.indices,
+            data,
+            matrix.n,
+            matrix.method,
+            matrix.hermitian,
+            owned=True,
+        )
 
     def matching_pattern(self, matrix: Canonical) -> Canonical:
         """Return `matrix` if it has the analyzed pattern.

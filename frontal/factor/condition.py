@@ -128,8 +128,9 @@ def _quick_estimate(solution: Solution, enough: float, limit: float) -> float | 
     factor, trans, X, B, errors = solution
     if is_mixed(factor):
         return None
-    args = X, B, errors.solution, solution.error
-    return factor.system(trans, X.dtype).estimated(*args, enough, limit)
+    return factor.system(trans, X.dtype).estimated(
+        X, B, errors.solution, solution.error, enough, limit
+    )
 
 
 def _unscaled_estimate(solution: Solution, enough: float) -> _NormEstimate | None:

@@ -106,8 +106,9 @@ class FactorSolver:
             x = X[:, 0] if b.ndim == 1 else X
         else:
             # if judged, the norms measured with the solution show whether they are finite
-            args = b, factor.symbolic.n, factor.matrix_dtype
-            B, restore = prepare_rhs(*args, check_finite=not judged)
+            B, restore = prepare_rhs(
+                b, factor.symbolic.n, factor.matrix_dtype, check_finite=not judged
+            )
             solved = self._solve_block(factor.upload(B), trans, steps, judged, reported)
             X, errors, taken, estimate = solved
             X = factor.download(X)

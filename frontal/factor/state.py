@@ -145,17 +145,18 @@ class FactorState:
         may be of other values.
         """
         began, before = time.perf_counter(), before or self._new
-        args = matrix, self.analysis, progress
         if self._single:
             try:
                 options = {"memory": self.memory, "mixed": True, "looked_at": looked_at}
-                self._take(factorize(*args, previous, before, **options), began)
+                self._take(
+                    factorize(matrix, self.analysis, progress, previous, before, **options), began
+                )
                 return
             except ImpreciseError as reason:
                 log.info("%s in single precision: going on in double", reason)
             previous, before = None, Diagnosis(before.singular)
         options = {"memory": self.memory, "looked_at": looked_at, "renewed": renewed}
-        self._take(factorize(*args, previous, before, **options), began)
+        self._take(factorize(matrix, self.analysis, progress, previous, before, **options), began)
         self._single = False
 
     def _take(self, outcome: tuple[Analyzed, FactorSolver], began: float) -> None:

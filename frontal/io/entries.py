@@ -226,8 +226,9 @@ def read_entries(text, extent, layout, at, coordinates, reals, integers, hard, r
                 coordinates[0, at] = row
                 coordinates[1, at] = column
             diagonal = layout.indices > 1 and row == column
-            numbers = reals, integers, hard, report
-            first, end, code = _read_values(address, end, size, layout, at, diagonal, *numbers)
+            first, end, code = _read_values(
+                address, end, size, layout, at, diagonal, reals, integers, hard, report
+            )
         if code == OK and byte(address, end) != LINE_END:
             end = first = _skip_blanks(address, end)
             code = OK if byte(address, end) == LINE_END else TOO_MANY

@@ -76,11 +76,23 @@ class Lines:
         lines = self.extents[first : first + count]
         values, report, word_report = np.empty(size), np.zeros(5, np.int64), np.zeros(5, np.int64)
         unended, hard = self.unended - first, np.empty((0, 4), np.int64)
-        arguments = self.text, lines, pointer, fields, format_.revert, unended, values
-        _read_fields(*arguments, False, hard, report)
+        _read_fields(
+            self.text, lines, pointer, fields, format_.revert, unended, values, False, hard, report
+        )
         separated = report[_CODE] in _CUT_THROUGH
         if separated:
-            _read_fields(*arguments, True, hard, word_report)
+            _read_fields(
+                self.text,
+                lines,
+                pointer,
+                fields,
+                format_.revert,
+                unended,
+                values,
+                True,
+                hard,
+                word_report,
+            )
             if word_report[_CODE] != OK:
                 self._raise(report, first, count, size)
             report = word_report
@@ -88,7 +100,18 @@ class Lines:
             self._raise(report, first, count, size)
         if report[_HARDS]:
             hard = np.empty((report[_HARDS], 4), np.int64)
-            _read_fields(*arguments, separated, hard, report)
+            _read_fields(
+                self.text,
+                lines,
+                pointer,
+                fields,
+                format_.revert,
+                unended,
+                values,
+                separated,
+                hard,
+                report,
+            )
             for place, begin, end, field in hard:
                 token = self.text[begin:end].tobytes().strip()
                 values[place] = decimal(token, int(fields[field, 2]), int(fields[field, 3]))

@@ -140,8 +140,9 @@ class _Body:
         hard: np.ndarray,
         report: np.ndarray,
     ) -> None:
-        arrays = self.coordinates, self.reals, self.integers, hard
-        read_entries(text, extent, self.layout, at, *arrays, report)
+        read_entries(
+            text, extent, self.layout, at, self.coordinates, self.reals, self.integers, hard, report
+        )
 
     def _round(
         self, text: np.ndarray, extent: tuple[int, int], at: int, report: np.ndarray

@@ -362,6 +362,19 @@ def eliminated(
     limit = total if dense < 0 else int(max(16.0, dense * math.sqrt(total)))
     # Unsigned: indices that cannot be negative need no wraparound test, a fifth of the total time.
     work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
-    args = indptr, indices, node, work, weights, reach, head, bucket, members, first_member
-    eliminate(*args, limit, bool(aggressive), spared)
+    eliminate(
+        indptr,
+        indices,
+        node,
+        work,
+        weights,
+        reach,
+        head,
+        bucket,
+        members,
+        first_member,
+        limit,
+        bool(aggressive),
+        spared,
+    )
     return node, members, first_member

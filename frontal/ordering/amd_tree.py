@@ -84,8 +84,9 @@ def assembly_order(node, members, first_member):
         for dense in range(2):
             for root in members[first_member[c] : first_member[c + 1]]:
                 if parent[root] == NONE and (weight[root] == 0) == dense:
-                    tree = parent, size, child, sibling, start
-                    done, count = _walk(root, *tree, done, pivots, count)
+                    done, count = _walk(
+                        root, parent, size, child, sibling, start, done, pivots, count
+                    )
     order = np.empty(n, np.int32)
     behind = np.any(weight[pivots[:count]] == 0)
     for i in range(n):

@@ -126,8 +126,7 @@ class Candidates:
         if merged is None:
             perm, tree = amd_tree(graph.indptr, graph.indices, None, dense)
         else:
-            pattern = merged.graph.indptr, merged.graph.indices
-            perm, tree = amd_tree(*pattern, merged.weights, dense)
+            perm, tree = amd_tree(merged.graph.indptr, merged.graph.indices, merged.weights, dense)
             perm = merged.expand(perm)
         known = None if tree is None else EliminationTree(perm, inverse(perm), *tree)
         self.add("amd", perm, tree=known)

@@ -116,8 +116,10 @@ def _permuted(graph: Graph, perm: np.ndarray, iperm: np.ndarray) -> tuple[np.nda
     pointer, rows = np.zeros(graph.n + 1, np.int64), np.empty(graph.nnz, np.int32)
     parallel_for(lambda *bounds: _degrees(graph.indptr, perm, pointer, *bounds), graph.indptr)
     np.cumsum(pointer, out=pointer)
-    args = graph.indptr, graph.indices, perm, iperm, pointer, rows
-    parallel_for(lambda *bounds: _permute(*args, *bounds), pointer)
+    parallel_for(
+        lambda *bounds: _permute(graph.indptr, graph.indices, perm, iperm, pointer, rows, *bounds),
+        pointer,
+    )
     return pointer, rows
 
 

@@ -195,13 +195,20 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
     nodes = np.ascontiguousarray(nodes, np.int32)
     label = np.full(graph.n, -1, np.int32)
     label[nodes] = np.arange(nodes.size, dtype=np.int32)
-    args = graph.indptr, graph.indices, nodes, label
     ends = np.append(0, np.cumsum(graph.degree[nodes]))
     indptr = np.zeros(nodes.size + 1, np.int64)
-    parallel_for(lambda *bounds: count_inside(*args, indptr, *bounds), ends)
+    parallel_for(
+        lambda *bounds: count_inside(graph.indptr, graph.indices, nodes, label, indptr, *bounds),
+        ends,
+    )
     np.cumsum(indptr, out=indptr)
     indices = np.empty(int(indptr[-1]), np.int32)
-    parallel_for(lambda *bounds: copy_inside(*args, indptr, indices, *bounds), ends)
+    parallel_for(
+        lambda *bounds: copy_inside(
+            graph.indptr, graph.indices, nodes, label, indptr, indices, *bounds
+        ),
+        ends,
+    )
     return Graph(indptr, indices, nodes.size)
 
 
@@ -253,9 +260,13 @@ def indistinguishable(graph: Graph) -> np.ndarray:
     info = np.iinfo(np.int64)
     key = np.random.default_rng(0).integers(info.min, info.max, graph.n, np.int64)
     closed, equal = np.empty(graph.n, np.int64), np.empty(graph.n, np.int32)
-    pattern = graph.indptr, graph.indices
-    parallel_for(lambda *bounds: _sum_keys(*pattern, key, closed, *bounds), graph.indptr)
-    parallel_for(lambda *bounds: _find_equal(*pattern, closed, equal, *bounds), graph.indptr)
+    parallel_for(
+        lambda *bounds: _sum_keys(graph.indptr, graph.indices, key, closed, *bounds), graph.indptr
+    )
+    parallel_for(
+        lambda *bounds: _find_equal(graph.indptr, graph.indices, closed, equal, *bounds),
+        graph.indptr,
+    )
     return equal
 
 

@@ -57,8 +57,21 @@ def halo_amd_tree(indptr, indices, weights, m):
     work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
     first = np.array([0, m, n])
     reach = weighted_degree(indptr, indices, weights)
-    args = indptr, indices, node, work, weights, reach, head, bucket, members, first
-    eliminate(*args, total, True, spared)
+    eliminate(
+        indptr,
+        indices,
+        node,
+        work,
+        weights,
+        reach,
+        head,
+        bucket,
+        members,
+        first,
+        total,
+        True,
+        spared,
+    )
     perm, pivots, above, weight, degree = assembly_order(node, members, first)
     parent, counts = column_tree(pivots, above, weight, degree)
     columns = parent.size - spared

@@ -229,6 +229,10 @@ def replan_delayed(symbolic: Symbolic, outcome: Elimination, new: Renumbered) ->
     """
     perm = symbolic.perm[outcome.columns]
     row_perm = symbolic.row_perm[outcome.rows]
-    fronts = new.start, new.parent, new.pointer, new.rows
     args = symbolic.indptr, symbolic.indices, perm, inverse(row_perm), symbolic.method
-    return replace(symbolic, perm=perm, row_perm=row_perm, plan=make_plan(*args, *fronts))
+    return replace(
+        symbolic,
+        perm=perm,
+        row_perm=row_perm,
+        plan=make_plan(*args, new.start, new.parent, new.pointer, new.rows),
+    )

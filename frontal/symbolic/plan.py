@@ -113,20 +113,35 @@ def _map_below(
 def _entries_below(indptr, indices, perm, row_rank, start, pointer, rows):
     """Return `_entry_maps` of the entries on and below the diagonal."""
     n, alone = perm.size, bounds_of(indptr).size == 2
-    args = indptr, indices, perm, row_rank
     if alone:  # one range needs no starts of other ranges
         count, total = np.zeros(start.size, np.int64), int(indptr[-1])
     else:
         below = np.zeros(n + 1, np.int64)
-        parallel_for(lambda *bounds: _count_below(*args, below, *bounds), indptr)
+        parallel_for(
+            lambda *bounds: _count_below(indptr, indices, perm, row_rank, below, *bounds), indptr
+        )
         count = np.cumsum(below)[start]
         total = int(count[-1])
     source, (row, column) = np.empty(total, np.int64), np.empty((2, total), np.int32)
-    to = source, row, column
 
     def work(first: int, last: int) -> None:
         local = np.empty(n, np.int32)
-        _map_below(*args, start, pointer, rows, count, *to, local, first, last)
+        _map_below(
+            indptr,
+            indices,
+            perm,
+            row_rank,
+            start,
+            pointer,
+            rows,
+            count,
+            source,
+            row,
+            column,
+            local,
+            first,
+            last,
+        )
 
     if alone:
         work(0, start.size - 1)
@@ -177,18 +192,34 @@ def _entry_maps(indptr, indices, perm, row_rank, start, pointer, rows):
     """
     n, fronts, bounds = perm.size, start.size - 1, bounds_of(indptr)
     front_of = np.repeat(np.arange(fronts, dtype=np.int32), np.diff(start))
-    args = indptr, indices, perm, row_rank, front_of
     cursor = np.zeros((bounds.size - 1, fronts), np.int64)
 
     def range_cursor(first: int) -> np.ndarray:
         return cursor[np.searchsorted(bounds, first)]
 
-    parallel_for(lambda *bounds: _count_fronts(*args, range_cursor(bounds[0]), *bounds), indptr)
+    parallel_for(
+        lambda *bounds: _count_fronts(
+            indptr, indices, perm, row_rank, front_of, range_cursor(bounds[0]), *bounds
+        ),
+        indptr,
+    )
     count = np.append(0, np.cumsum(cursor.sum(axis=0)))
     cursor[:] = np.cumsum(cursor, axis=0) - cursor + count[:-1]
     source, (row, column) = np.empty(count[-1], np.int64), np.empty((2, count[-1]), np.int32)
     parallel_for(
-        lambda *bounds: _send(*args, range_cursor(bounds[0]), source, row, column, *bounds), indptr
+        lambda *bounds: _send(
+            indptr,
+            indices,
+            perm,
+            row_rank,
+            front_of,
+            range_cursor(bounds[0]),
+            source,
+            row,
+            column,
+            *bounds,
+        ),
+        indptr,
     )
 
     def number(first: int, last: int) -> None:
@@ -202,8 +233,9 @@ def _entry_maps(indptr, indices, perm, row_rank, start, pointer, rows):
 def _relative(start, parent, pointer, rows):
     """Return the position of each update row among the rows of the parent front."""
     relative = np.empty(rows.size, np.int32)
-    args = start, parent, pointer, rows, relative
-    parallel_for(lambda *bounds: _relative_rows(*args, *bounds), pointer)
+    parallel_for(
+        lambda *bounds: _relative_rows(start, parent, pointer, rows, relative, *bounds), pointer
+    )
     return relative
 
 

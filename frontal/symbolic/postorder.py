@@ -197,8 +197,9 @@ def _place(first, perm, front, top, cut, free, new_perm, new_iperm, begin, end, 
 @jit
 def _place_range(first, perm, front, top, cut, free, new_perm, new_iperm, begin, end):
     waiting = np.empty(end - begin, np.int32)
-    args = first, perm, front, top, cut, free, new_perm, new_iperm, begin, end
-    return waiting[: _place(*args, waiting)].copy()
+    return waiting[
+        : _place(first, perm, front, top, cut, free, new_perm, new_iperm, begin, end, waiting)
+    ].copy()
 
 
 @jit

@@ -128,9 +128,10 @@ def looks_at_values(matrix: Canonical, method: Method) -> bool:
 
 def _diagonal(matrix: Canonical, method: Method) -> tuple[np.ndarray, float]:
     """Return the columns with tiny diagonal entries and the share of mirrored entries."""
-    pattern = matrix.indptr, matrix.indices
     symmetric = method.one_triangle or matrix.hermitian
-    return tiny_entries(*pattern, matrix.data), 1.0 if symmetric else mirrored_share(*pattern)
+    return tiny_entries(
+        matrix.indptr, matrix.indices, matrix.data
+    ), 1.0 if symmetric else mirrored_share(matrix.indptr, matrix.indices)
 
 
 def _matching(A: sp.csc_array) -> Matching:

@@ -118,12 +118,11 @@ def _equilibrated(
     matrix: Canonical, symmetric: bool, matching: Matching | None
 ) -> tuple[Scaling, np.ndarray]:
     """Return the scaling, initially that of the matching if there is one, and the moduli."""
-    pattern = matrix.indptr, matrix.indices
     size = modulus(matrix.data)
     begin = (matching.row_scale, matching.col_scale) if matching else (None, None)
     if not symmetric:
-        return Scaling(*equilibrate(*pattern, size, *begin)), size
-    both = equilibrate_symmetric(*pattern, size, *begin)
+        return Scaling(*equilibrate(matrix.indptr, matrix.indices, size, *begin)), size
+    both = equilibrate_symmetric(matrix.indptr, matrix.indices, size, *begin)
     return Scaling(both, both), size
 
 

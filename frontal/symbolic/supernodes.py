@@ -104,13 +104,23 @@ def amalgamate(
     into, above, columns, updates = np.empty((4, size), np.int32)
     seconds, cut = np.empty(size), np.zeros(size, np.bool_)
     parallel_for(lambda begin, end: _set_owners_range(first, owner, begin, end), first)
-    begin_args = first, parent, count, owner, into, above, columns, updates, seconds, model
-    for beyond in parallel_for(lambda begin, end: _begin_range(*begin_args, begin, end), first):
+    for beyond in parallel_for(
+        lambda begin, end: _begin_range(
+            first, parent, count, owner, into, above, columns, updates, seconds, model, begin, end
+        ),
+        first,
+    ):
         cut[beyond] = True
-    settle_args = first, tie, into, above, columns, updates, cut, seconds, model
-    waiting = parallel_for(lambda begin, end: _settle_range(*settle_args, begin, end), first)
+    waiting = parallel_for(
+        lambda begin, end: _settle_range(
+            first, tie, into, above, columns, updates, cut, seconds, model, begin, end
+        ),
+        first,
+    )
     if any(part.size for part in waiting):
-        _settle_rest(*settle_args, np.concatenate(waiting))
+        _settle_rest(
+            first, tie, into, above, columns, updates, cut, seconds, model, np.concatenate(waiting)
+        )
     return Merged(into, above, columns, updates, cut)
 
 
@@ -123,8 +133,9 @@ def _amalgamate(first, parent, count, tie, model):
     columns, updates = np.empty(size, np.int32), np.empty(size, np.int32)
     seconds, cut = np.empty(size), np.zeros(size, np.bool_)
     _set_owners(first, owner, 0, size)
-    args = first, parent, count, owner, into, above, columns, updates, seconds, model
-    _begin(*args, 0, size, none)
+    _begin(
+        first, parent, count, owner, into, above, columns, updates, seconds, model, 0, size, none
+    )
     _settle(first, tie, into, above, columns, updates, cut, seconds, model, 0, size, none)
     return into, above, columns, updates, cut
 
@@ -167,8 +178,23 @@ def _begin_range(
     first, parent, count, owner, into, above, columns, updates, seconds, model, begin, end
 ):
     beyond = np.empty(end - begin, np.int32)
-    args = first, parent, count, owner, into, above, columns, updates, seconds, model, begin, end
-    return beyond[: _begin(*args, beyond)].copy()
+    return beyond[
+        : _begin(
+            first,
+            parent,
+            count,
+            owner,
+            into,
+            above,
+            columns,
+            updates,
+            seconds,
+            model,
+            begin,
+            end,
+            beyond,
+        )
+    ].copy()
 
 
 @inner
@@ -208,8 +234,11 @@ def _settle(
 @jit
 def _settle_range(first, tie, into, above, columns, updates, cut, seconds, model, begin, end):
     waiting = np.empty(end - begin, np.int32)
-    args = first, tie, into, above, columns, updates, cut, seconds, model, begin, end
-    return waiting[: _settle(*args, waiting)].copy()
+    return waiting[
+        : _settle(
+            first, tie, into, above, columns, updates, cut, seconds, model, begin, end, waiting
+        )
+    ].copy()
 
 
 @jit

@@ -84,8 +84,9 @@ def check_entries(
     ------
     ValueError
     """
-    arrays = fronts.start, fronts.pointer, fronts.rows
-    column = _without_entry(*pattern, perm, row_rank, one_triangle, *arrays)
+    column = _without_entry(
+        *pattern, perm, row_rank, one_triangle, fronts.start, fronts.pointer, fronts.rows
+    )
     if column >= 0:
         raise ValueError(f"the fronts have no place for an entry of column {column}")
 

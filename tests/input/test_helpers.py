@@ -31,10 +31,10 @@ import json, sys
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 import frontal
-from frontal import signatures
+from frontal.compile import manifest
 from frontal.problems import {problem}
-table, items = signatures.known()
-known = {{(i.function, signatures.signature(table, i)) for i in items if "{kind}" in i.kinds}}
+table, items = manifest.known()
+known = {{(i.function, manifest.signature(table, i)) for i in items if "{kind}" in i.kinds}}
 A = {problem}({size})
 frontal.solve(A, np.ones(A.shape[0]), backend="cpu")
 used = {{

@@ -80,7 +80,7 @@ def test_separators_of_grids_are_as_small_as_a_layer(A, most, shuffled):
 def check_threads(graph: Graph) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layered, "MIN_CUT_NODES", 30)  # many parts
-        patch.setattr(layered, "PARTS", 1000)
+        patch.setattr(layered, "MIN_LEAVES", 1000)
         found = [Layers(graph, threads=threads).result() for threads in (1, 2, 7)]
     if found[0] is None:
         assert found[1] is None
@@ -134,7 +134,7 @@ def test_tree_is_that_of_the_order(A, parts, weighted):
     weights = rng.integers(1, 4 if weighted else 2, graph.n).astype(np.int32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layered, "MIN_CUT_NODES", 4)
-        patch.setattr(layered, "PARTS", parts)
+        patch.setattr(layered, "MIN_LEAVES", parts)
         found = Layers(graph, weights).result()
     assume(found is not None)
     nodes, parent, counts = found

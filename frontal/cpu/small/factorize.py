@@ -128,12 +128,15 @@ class SmallFactorizer:
         table = _NO_TABLE
         if first is not None and (matrix.hermitian or self._method.panels == 2):
             table = first.table.copy()
-        args = self._index, values, storage, pivots, coupling, scales, table
         if self._calls_blas:
             with single_threaded_blas():
-                outcome, ratio, infinity_norm, one_norm = self._run(*args)
+                outcome, ratio, infinity_norm, one_norm = self._run(
+                    self._index, values, storage, pivots, coupling, scales, table
+                )
         else:
-            outcome, ratio, infinity_norm, one_norm = self._run(*args)
+            outcome, ratio, infinity_norm, one_norm = self._run(
+                self._index, values, storage, pivots, coupling, scales, table
+            )
         if outcome != ACCEPTED:
             return None
         matrix = matrix.known(self._method, (infinity_norm, one_norm))
@@ -168,8 +171,8 @@ def _factorize(method, index, values, storage, pivots, coupling, scales, table):
     dtype, no_columns = values.dtype, np.empty(0, np.int32)
     turn = array_of(index, 8, np.int64)
     leave_python(turn)
-    narrow, wide = array_of(index, 0, np.int32), array_of(index, 1, np.int64)
-    narrow_ends, wide_ends = array_of(index, 2, np.int64), array_of(index, 3, np.int64)
+    narrow, ends = array_of(index, 0, np.int32), array_of(index, 2, np.int64)
+    wide, limits = array_of(index, 1, np.int64), array_of(index, 3, np.int64)
     begin, calls = array_of(index, 4, np.float64), array_of(index, 5, np.int64)
     scalars, reals = array_of(index, 6, dtype), array_of(index, 7, values.real.dtype)
     numbers = index[_NUMBERS:]
@@ -177,57 +180,37 @@ def _factorize(method, index, values, storage, pivots, coupling, scales, table):
     matched, turned = numbers[3] != 0, numbers[4] != 0
     blas, panels = Routines(calls, scalars, reals, adjoint), storage[:size]
     plan = Plan(
-        _segment(narrow, narrow_ends, 0), _segment(narrow, narrow_ends, 1), _segment(wide,
-        wide_ends, 0), _segment(narrow, narrow_ends, 2), _segment(narrow, narrow_ends, 3),
-        _segment(wide, wide_ends, 1), _segment(narrow, narrow_ends, 4), _segment(wide, wide_ends,
-        2), _segment(wide, wide_ends, 3), _segment(narrow, narrow_ends, 5), _segment(narrow,
-        narrow_ends, 6),
+        _segment(narrow, ends, 0), _segment(narrow, ends, 1), _segment(wide, limits, 0),
+        _segment(narrow, ends, 2), _segment(narrow, ends, 3), _segment(wide, limits, 1),
+        _segment(narrow, ends, 4), _segment(wide, limits, 2), _segment(wide, limits, 3),
+        _segment(narrow, ends, 5), _segment(narrow, ends, 6),
     )  # fmt: skip
     n, fronts, half = plan.start[-1], plan.parent.size, scales.size // 2
     some, scratch = fronts * method.pivots, _SCRATCH_ENTRIES * method.indefinite
-    delays = Delays(
-        np.empty(some, np.int32),
-        np.empty(some, np.int32),
-        np.empty(some, np.int64),
-        no_columns,
-        True,
-    )
+    received, eliminated = np.empty(some, np.int32), np.empty(some, np.int32)
+    delays = Delays(received, eliminated, np.empty(some, np.int64), no_columns, True)
     scaled = np.empty(values.size, dtype) if method.pivots else values
+    panel, block = _segment(wide, limits, 4), _segment(wide, limits, 5)
+    turns = np.empty(_TURN_ENTRIES * method.indefinite, np.int32)
     work = HostWorkspace(
-        method, plan, blas, scaled, panels, pivots, np.empty(blocks, dtype), _segment(wide,
-        wide_ends, 4), _segment(wide, wide_ends, 5), np.zeros(fronts, np.bool_), 0, 0,
-        np.empty(scratch, dtype), np.empty(_TURN_ENTRIES * method.indefinite, np.int32), scratch,
-        delays, np.empty(_STATE, np.int64),
+        method, plan, blas, scaled, panels, pivots, np.empty(blocks, dtype), panel, block,
+        np.zeros(fronts, np.bool_), 0, 0, np.empty(scratch, dtype), turns, scratch, delays,
+        np.empty(_STATE, np.int64),
     )  # fmt: skip
     pattern = EntryPattern(
-        _segment(wide, wide_ends, 6), _segment(narrow, narrow_ends, 7), begin[:half], begin[half:],
-        _segment(wide, wide_ends, 7), _segment(wide, wide_ends, 8), _segment(wide, wide_ends, 9),
+        _segment(wide, limits, 6), _segment(narrow, ends, 7), begin[:half], begin[half:],
+        _segment(wide, limits, 7), _segment(wide, limits, 8), _segment(wide, limits, 9),
     )  # fmt: skip
     statistics, null, info = np.empty(3), np.empty(n, np.bool_), np.zeros(1, np.int32)
     system = SystemArrays(values, coupling, scales[:half], scales[half:], statistics)
-    args = (
-        reference(work),
-        reference(pattern),
-        reference(system),
-        _segment(narrow, narrow_ends, 8),
-        matched,
-        null,
-        info,
-    )
-    outcome = factorize_system(*args)
+    outcome = factorize_system(
+        reference(work), reference(pattern), reference(system), _segment(narrow, ends, 8), matched,
+        null, info,
+    )  # fmt: skip
     keep_alive((work, pattern, system))
     if outcome == ACCEPTED and table.size > 0:
-        _describe(
-            table,
-            panels,
-            pivots,
-            scales,
-            values,
-            storage[size:],
-            pattern.mirror,
-            turned,
-            statistics,
-        )
+        by_rows, place = storage[size:], pattern.mirror
+        _describe(table, panels, pivots, scales, values, by_rows, place, turned, statistics)
     enter_python(turn, blas.table[8])
     return outcome, statistics[0], statistics[1], statistics[2]
 

@@ -238,8 +238,9 @@ def factorize_system(work, pattern, system, top, matched, null, info):
         row, column, scaled = system.row, system.column, work.values
         for j in range(row.size):
             row[j], column[j] = pattern.row[j], pattern.column[j]
-        args = pattern.indptr, pattern.indices, values, row, column, method.one_triangle, scaled
-        if not scale_values(*args):
+        if not scale_values(
+            pattern.indptr, pattern.indices, values, row, column, method.one_triangle, scaled
+        ):
             return np.int64(UNSURE)
         if not (matched or _is_even(pattern.diagonal, scaled, eps)):
             return np.int64(UNSURE)

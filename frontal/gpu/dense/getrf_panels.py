@@ -187,8 +187,7 @@ class Panels:
         if count == 0:
             return
         rows = int(a.m[self.members].max())
-        strip_limits = rows, a.dtype, a.device.limits, plan.columns
-        together, shared = launch.laswp_through_shared(*strip_limits)
+        together, shared = launch.laswp_through_shared(rows, a.dtype, a.device.limits, plan.columns)
         more = (*self._lists, np.int32(together), work, np.int32(period))
         if together:
             kernel = self._kernel("laswp.cu", "laswp_left")

@@ -251,8 +251,13 @@ class Batch(Sequence[Array]):
     def _views(self, members: slice) -> list[Array]:
         form, flat = self.form, self._flat
         assert flat is not None
-        about = form.starts[members], form.shapes[members], form.dtype, form.order
-        return self.device.views(self.device.memory_of(flat), *about)
+        return self.device.views(
+            self.device.memory_of(flat),
+            form.starts[members],
+            form.shapes[members],
+            form.dtype,
+            form.order,
+        )
 
     @overload
     def __getitem__(self, index: int) -> Array: ...

@@ -188,8 +188,9 @@ class LaunchRecorder:
             address = self._device.pointer(array)
             for k, block in enumerate(self._blocks):
                 if k >= self._inputs and block.begin <= address < block.end:
-                    about = array.shape, array.dtype, array.strides
-                    outputs.append(Result(k, address - block.begin, *about))
+                    outputs.append(
+                        Result(k, address - block.begin, array.shape, array.dtype, array.strides)
+                    )
         plan = None
         if self._complete and len(outputs) == len(results):
             record = self._blocks[self._inputs :], self._launches, self._holes, outputs, self._keep

@@ -151,8 +151,9 @@ class GpuBackend:
         if self._room_for == (dtype, values) and memory in ("auto", "device"):
             self._room_for = None
             return self.pattern
-        arguments = self.symbolic, self.pattern, dtype, values
-        fronts = resident_or_streamed(*arguments, memory, *self._state_of_device())
+        fronts = resident_or_streamed(
+            self.symbolic, self.pattern, dtype, values, memory, *self._state_of_device()
+        )
         if isinstance(fronts, StreamedPattern):
             streamed.require_host(fronts, dtype)
             cached = self._streamed.get(dtype)
@@ -223,8 +224,9 @@ class GpuBackend:
         self, dtype: np.dtype, values: np.dtype, rhs: int, memory: Memory = "device"
     ) -> dict[str, int]:
         """Return the bytes of a factor; see `memory_report`."""
-        arguments = self.symbolic, self.pattern, dtype, values
-        return memory_report(*arguments, rhs, memory, *self._state_of_device())
+        return memory_report(
+            self.symbolic, self.pattern, dtype, values, rhs, memory, *self._state_of_device()
+        )
 
     def _state_of_device(self) -> tuple[int, bool]:
         """Return the free bytes of the device, and whether it already has the index arrays."""

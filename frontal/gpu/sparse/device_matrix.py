@@ -191,9 +191,18 @@ class DeviceMatrix:
         symmetry is not checked: the host has checked it.
         """
         entries = self.entries
-        arguments = entries.pointer, entries.index, entries.perm, values
         unknown = (repeated or self._host_values is None) and entries.pattern.method.one_triangle
         lanes = entries.lanes if unknown else 0
         return pivot_statistics.examination(
-            pattern, panels, d, largest, *arguments, lanes, numbers, columns
+            pattern,
+            panels,
+            d,
+            largest,
+            entries.pointer,
+            entries.index,
+            entries.perm,
+            values,
+            lanes,
+            numbers,
+            columns,
         )

@@ -161,8 +161,9 @@ class GpuFactor:
     def is_symmetric(self) -> bool:
         """See `NumericFactor`; computed on the device."""
         entries = self.entries
-        arguments = entries.pointer, entries.index, self.values, entries.lanes
-        return pivot_statistics.is_symmetric(self.pattern, *arguments)
+        return pivot_statistics.is_symmetric(
+            self.pattern, entries.pointer, entries.index, self.values, entries.lanes
+        )
 
     def growth(self) -> float:
         """See `NumericFactor`."""
@@ -170,8 +171,9 @@ class GpuFactor:
         values = self.values
         if values.dtype != self.dtype:
             values = values.astype(self.dtype)
-        arguments = entries.pointer, values, entries.lanes
-        largest, norm = pivot_statistics.growth(self.pattern, self.storage, *arguments)
+        largest, norm = pivot_statistics.growth(
+            self.pattern, self.storage, entries.pointer, values, entries.lanes
+        )
         size = norm if self.scales[0] is None else 1.0
         return largest / size if size else 0.0
 

@@ -33,8 +33,7 @@ _WEIGHTS = 1  # vectors of a condition estimate whose probes lie in messages: th
 
 def _searched(symbolic: Symbolic) -> bool:
     """Return whether transposed entries have no list; see `PatternEntries.mirrors`."""
-    pattern = symbolic.indptr, symbolic.indices
-    return columns_are_short(symbolic) and mirrored_share(*pattern) == 1
+    return columns_are_short(symbolic) and mirrored_share(symbolic.indptr, symbolic.indices) == 1
 
 
 class _Planned(NamedTuple):

@@ -21,7 +21,7 @@ PROBES = 3
 
 _D = "LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere."
 _LARGEST_ENTRY_DOC = (
-    "Of columns of L, below their tiles and beyond LIMIT; with LDL of small fronts of all."
+    "Largest entry of each column of L below its tile if above LIMIT; LDL, small: always."
 )
 
 
@@ -47,11 +47,11 @@ FRONTS = Struct(
     },
     {
         "start": "First pivot column of each front, and one more.",
-        "pointer": "Where the update rows of each front begin, and one more.",
+        "pointer": "First update row of each front, and one more.",
         "rows": "Update rows.",
-        "child_pointer": "Where the children of each front begin, and one more; and they.",
-        "panel": "Where each front's panel is in the factor, and its contribution block in the\n"
-        "factor's memory.",
+        "child_pointer": "First child of each front, and one more; then the children.",
+        "panel": "Offset of each front's panel in the factor, and of its contribution block in\n"
+        "the memory of the factor.",
         "tile_row": "Number of each front's first tile of rows among those of all fronts.",
         "cut_pointer": "Of a child c, not of a small front: cuts[cut_pointer[c] + r] is the\n"
         "position in the parent of row r of its m, and cuts[cut_pointer[c] + m + t] the first row\n"
@@ -63,8 +63,7 @@ FRONTS = Struct(
 
 SMALL_FRONT = Struct(
     "SmallFront",
-    "A front and what it is assembled from, as the host lists it: how many children and entries\n"
-    "of A, and which are the first.",
+    "A front, with the number and the first of its children and of its entries of A.",
     {
         **_same("long long", "entry", "block", "panel"),
         **_same("int", "front", "start", "k", "m", "child", "children", "entries"),
@@ -75,7 +74,7 @@ SMALL_FRONT = Struct(
 )
 SMALL_CHILD = Struct(
     "SmallChild",
-    "A child of one: where its contribution block lies, and its order.",
+    "A child of a small front: offset and order of its contribution block.",
     {"block": "long long", "m": "int", "spare": "int"},
     {},
     align=16,
@@ -93,13 +92,13 @@ SMALL_FRONTS = Struct(
     },
     {
         "maps": "MAP_BYTES a child.",
-        "sources": "Entries of A: places among the values, and row + 64·column, by ENTRY_BITS.",
+        "sources": "Entries of A: positions in the values; row and column, ENTRY_BITS each.",
         "finished": "1 for each front that has a contribution block.",
     },
 )
 OUTPUTS = Struct(
     "SmallOutputs",
-    "What comes of small fronts.",
+    "Output of small fronts.",
     {
         "factor": "T *",
         "pivots": "int *",
@@ -112,7 +111,7 @@ OUTPUTS = Struct(
     {
         "diagonal": _D,
         "largest": _LARGEST_ENTRY_DOC,
-        "outcome": "See report_failure; then how many pivots were replaced.",
+        "outcome": "See report_failure; then the number of replaced pivots.",
     },
 )
 
@@ -121,13 +120,13 @@ OUTPUTS = Struct(
 
 ENTRIES = Struct(
     "Entries",
-    "The entries of A of each task, as places in its tile and among the values.",
+    "The entries of A of each task: positions in its tile and in the values.",
     {"begin": "const unsigned *", "source": "const unsigned *", "place": "const unsigned short *"},
     {"begin": "Of each task, and one more.", "place": "row + FRONT_TILE·column."},
 )
 TILE_TASKS = Struct(
     "TileTasks",
-    "The tasks of front_tiles.cu, and what they tell each other.",
+    "The tasks of front_tiles.cu, and their messages.",
     {
         "list": "const int4 *",
         "count": "int",
@@ -154,15 +153,15 @@ TILE_TASKS = Struct(
     },
     {
         "list": "{front, i, j, epoch + PART_BIT·part}",
-        "epoch_count": "Tasks of each epoch; and epochs that must be over before a front writes.",
-        "epoch": "Tasks of each epoch that have ended; and epochs that are over, with all before.",
+        "epoch_count": "Tasks of each epoch; then the epochs that end before a front may write.",
+        "epoch": "Tasks of each epoch that have ended; then the number of epochs that are over.",
         "sent": "Factors of diagonal tiles as messages, 64×64 each; for LU two of them.",
-        "first_sent": "Number of each front's first of them, and how many.",
-        "products": "LDL: L·D of fronts at work, and where that of each front lies.",
+        "first_sent": "First message of each front, and their number.",
+        "products": "LDL: L·D of fronts being factorized; `product` has the offset of each front.",
         "diagonal": _D,
         "largest": _LARGEST_ENTRY_DOC,
-        "outcome": "See report_failure; then how many pivots were replaced.",
-        "trace": "With TRACE: when each task began, was assembled, was summed, and ended.",
+        "outcome": "See report_failure; then the number of replaced pivots.",
+        "trace": "With TRACE: times at which a task began, was assembled, was summed, and ended.",
     },
     parts=(ENTRIES,),
 )
@@ -171,20 +170,20 @@ TILE_TASKS = Struct(
 
 SOLVE_TASK = Struct(
     "SolveTask",
-    "A front that one warp takes whole, or a part of a larger one.",
+    "A front that one warp solves, or a part of a larger front.",
     {
         **_same("long long", "panel", "rows", "pointer"),
         **_same("int", "start", "k", "m", "tile", "count", "first"),
         **_same("int", "parts", "partial", "has_children", "y"),
     },
     {
-        "panel": "Places of the front's panels and update rows.",
-        "rows": "Where the rows of the front begin in message_pointer.",
-        "y": "Rows of y before those of this front. Those that a warp takes whole have none.",
+        "panel": "Offsets of the front's panels and update rows.",
+        "rows": "First row of the front in message_pointer.",
+        "y": "Rows of y before this front; a front of one warp has none.",
         "tile": "Forward: tile of rows; backward: tile of pivots.",
-        "count": "Tiles of update rows from `first` (backward) or `tile` (forward) on; see there.",
-        "parts": "Backward: sums over update rows that others make, and the first of them.",
-        "has_children": "Of fronts that a warp takes whole, and forward.",
+        "count": "Tiles of update rows, starting at `first` (backward) or `tile` (forward).",
+        "parts": "Backward: number of sums over update rows by other tasks, and the first sum.",
+        "has_children": "Only forward, for a front of one warp.",
     },
     align=16,
 )
@@ -207,22 +206,22 @@ SOLVE = Struct(
         "count": "int",
     },
     {
-        "tasks": "Of this launch; of small fronts always from the leaves up.",
-        "message_pointer": "Where the messages to each row of each front begin, and end.",
-        "slots": "Where the message of each update row goes.",
-        "place": "LU and LDL: which row of its tile comes to each pivot row.",
+        "tasks": "Tasks of this launch; those of small fronts from the leaves up.",
+        "message_pointer": "First message to each row of each front, and one more.",
+        "slots": "Slot of the message of each update row.",
+        "place": "LU and LDL: row of the tile that is interchanged into each pivot row.",
         "diagonal": _D,
-        "y": "Messages between the sweeps; of fronts that a warp takes whole in the place of z.",
+        "y": "Messages between the sweeps; fronts of one warp use z.",
         "z": "Right-hand sides.",
-        "x": "The solution, as messages, which lie where those of update rows were.",
-        "ticket": "-1 at first.",
-        "count": "Of tasks.",
+        "x": "The solution as messages, in the memory of those of update rows.",
+        "ticket": "Initially -1.",
+        "count": "Number of tasks.",
     },
 )
 
 TREES = Struct(
     "Trees",
-    "Systems of one pattern: index arrays are those of the first one.",
+    "Systems of one pattern; the index arrays are of the first system.",
     {
         "rows": "const int *",
         "up": "const int *",
@@ -242,51 +241,63 @@ TREES = Struct(
         **_same("int", "conjugate", "conjugate_matrix", "tops"),
     },
     {
-        "rows": "Update rows; and as the first sweep has them, see shares.py.",
-        "order": "Fronts of each warp of a team, then those above; and where these begin and end.",
-        "top": "Pivot rows of those above, and how many there are.",
-        "into": "Which entry of a vector comes first, and so on, in the order of elimination.",
-        "scale_into": "Of all systems; null for none.",
+        "rows": "Update rows; `up` has them for the first sweep, see tasks/warp_partition.py.",
+        "order": "Fronts of each warp of a team, then the fronts above; `begins` bounds each list.",
+        "top": "Pivot rows of the fronts above; `tops` is their number.",
+        "into": "Entry of a vector at each position of the elimination order.",
+        "scale_into": "Scaling of all systems; null without scaling.",
         "pointer": "Rows of op(A): pointers, columns in the order of elimination, and positions.",
-        "place": "Where unknowns of op(A) are in the order of elimination.",
-        "entries": "Values of a system.",
-        "updates": "Update rows of a system.",
-        "ld": "Distance of vectors in shared memory, n at least.",
-        "conjugate": "Vectors, and values of A, are conjugated.",
+        "place": "Position of each unknown of op(A) in the elimination order.",
+        "entries": "Values per system.",
+        "updates": "Update rows per system.",
+        "ld": "Distance of vectors in shared memory, at least n.",
+        "conjugate": "Whether vectors (and, by conjugate_matrix, values of A) are conjugated.",
     },
 )
 
 HEADER = StructHeader(
     "sparse/structs.cuh",
     "sparse/structs.py",
-    "Structs and constants of the kernels of fronts that the host fills and knows.",
+    "Structs and constants that kernels of fronts share with the host.",
     ("common/scalar.cuh",),
     {
         "FRONT_TILE": (FRONT_TILE, "Rows and columns of a tile of a front."),
-        "NO_POSITION": (NO_POSITION, "Beyond all positions of pivots; see report_failure."),
-        "LIMIT": (LIMIT, "Of entries of L: 1/u of threshold pivoting."),
-        "PART_BIT": (PART_BIT, "Of a task's epoch: whether it is one of U."),
-        "PIVOT_COLUMNS": (PIVOT_COLUMNS, "Columns whose rows a block interchanges; whole tiles."),
+        "NO_POSITION": (NO_POSITION, "Larger than any position of a pivot; see report_failure."),
+        "LIMIT": (LIMIT, "Largest entry of L: 1/u of threshold pivoting."),
+        "PART_BIT": (PART_BIT, "Bit of a task's epoch: the task is of U."),
+        "PIVOT_COLUMNS": (
+            PIVOT_COLUMNS,
+            "Columns per block that interchanges rows.",
+        ),
         "TILE_THREADS": (TILE_THREADS, "Threads of a block of front_tiles.cu and front_pivots.cu."),
         "SMALL_THREADS": (SMALL_THREADS, "Threads of a block of front_small.cu."),
         "SMALL_PANEL": (SMALL_PANEL, "Columns of a panel of a small front."),
-        "SMALL_CHILDREN": (SMALL_CHILDREN, "Children whose index lists are fetched at once."),
-        "MAP_BYTES": (MAP_BYTES, "Of a child's list: positions of its rows in the parent."),
-        "ENTRY_BITS": (ENTRY_BITS, "Of a row or a column of an entry of a small front."),
+        "SMALL_CHILDREN": (SMALL_CHILDREN, "Children whose index lists are fetched together."),
+        "MAP_BYTES": (MAP_BYTES, "Bytes of a child's list of row positions in the parent."),
+        "ENTRY_BITS": (
+            ENTRY_BITS,
+            "Bits of a row and of a column in a small front.",
+        ),
         "SOLVE_WARPS": (SOLVE_WARPS, "Warps of a block that solves."),
-        "SMALL_ROWS": (SMALL_ROWS, "Rows of fronts that one warp solves with."),
+        "SMALL_ROWS": (SMALL_ROWS, "Most rows of a front that one warp solves."),
         "SMALL_LD": (SMALL_LD, "Leading dimension of their right-hand sides in shared memory."),
         "SYSTEM_THREADS": (SYSTEM_THREADS, "Threads of a block of system.cu."),
-        "PROBES": (PROBES, "Vectors of condition.cu beside a right-hand side."),
+        "PROBES": (PROBES, "Probes of condition.cu per right-hand side."),
         "ACCEPTED": (
             int(THRESHOLDS.accepted),
-            "Roundings that any row may err by.",
+            "Largest accepted backward error of a row, in roundings.",
         ),
-        "SYMMETRY": (int(THRESHOLDS.symmetry), "Roundings of its row by which symmetry may fail."),
-        "LONG_ROW": (THRESHOLDS.long_row, "Entries from which rounding of a row counts less."),
-        "TINY_ROW": (int(THRESHOLDS.tiny_row), "Of row_error.cuh: roundings for each unknown,"),
-        "TINY_ROW_BOUND": (round(1 / THRESHOLDS.tiny_row_limit), "no more than 1 over so much."),
-        "LEAST_PART": (round(1 / THRESHOLDS.certificate), "Of a certificate: 1 over so much."),
+        "SYMMETRY": (
+            int(THRESHOLDS.symmetry),
+            "Largest accepted asymmetry, in roundings.",
+        ),
+        "LONG_ROW": (THRESHOLDS.long_row, "Entries of a row from which its rounding counts less."),
+        "TINY_ROW": (int(THRESHOLDS.tiny_row), "Of row_error.cuh: roundings per unknown,"),
+        "TINY_ROW_BOUND": (round(1 / THRESHOLDS.tiny_row_limit), "at most the inverse of this."),
+        "LEAST_PART": (
+            round(1 / THRESHOLDS.certificate),
+            "Inverse of a certificate's fraction.",
+        ),
     },
     (
         *(FRONTS, SMALL_FRONT, SMALL_CHILD, SMALL_FRONTS, OUTPUTS),

@@ -94,9 +94,19 @@ class LayeredPart(NamedTuple):
             return []
         if names.size > common.leaf:
             graph = common.graph
-            arrays = graph.indptr, graph.indices, common.weights, common.mark, common.place
             start = names[self.start]
-            names, *sizes = cut(*arrays, first, names, start, self.above, common.stop)
+            names, *sizes = cut(
+                graph.indptr,
+                graph.indices,
+                common.weights,
+                common.mark,
+                common.place,
+                first,
+                names,
+                start,
+                self.above,
+                common.stop,
+            )
             size0, size1, weight = map(int, sizes)
             if size0:
                 common.separate(first + size0 + size1, names[size0 + size1 :])

@@ -227,8 +227,9 @@ def cut(indptr, indices, weights, mark, place, begin, names, start, above, stop)
     layers, sums, layer, layered = first[:0], below[:0], np.int64(0), np.int64(0)
     best_share, starts = np.inf, np.full(1, start, np.int32)
     for turn in range(SEARCHES):
-        args = indptr, indices, weights, mark, stamp
-        count = _search(*args, names, starts, queue, first, below, stop)
+        count = _search(
+            indptr, indices, weights, mark, stamp, names, starts, queue, first, below, stop
+        )
         if count == 0:
             break
         stamp += 1

@@ -180,8 +180,17 @@ def _run(shared, kind, k, tile, tiles):
     elif kind == CONTRACT:
         place = np.full(count[tiles, PAIRS], -1, np.int32)
         rows = levels.graph.begin[end:], shared.near, shared.edge, levels.graph.weight[end:]
-        args = graph, mate, coarse_of, first, last, place
-        count[tile, USED] = contract(*args, count[tile, PAIRS], count[tile, BEGIN], *rows)
+        count[tile, USED] = contract(
+            graph,
+            mate,
+            coarse_of,
+            first,
+            last,
+            place,
+            count[tile, PAIRS],
+            count[tile, BEGIN],
+            *rows,
+        )
     else:
         _join(shared, tile, end, count[tile + 1, PAIRS])
 

@@ -47,12 +47,21 @@ def _root_graph(
     label = np.full(graph.n, -1, np.int32)
     label[others] = np.arange(roots, roots + others.size)
     begin = np.zeros(roots + others.size + 1, np.int64)
-    args = graph.indptr, graph.indices, others, label
     ends = np.append(0, np.cumsum(graph.indptr[others + 1] - graph.indptr[others]))
-    parallel_for(lambda *bounds: count_inside(*args, begin[roots:], *bounds), ends)
+    parallel_for(
+        lambda *bounds: count_inside(
+            graph.indptr, graph.indices, others, label, begin[roots:], *bounds
+        ),
+        ends,
+    )
     _count_edges(label, root, beside, begin)
     near = np.empty(int(begin[-1]), np.int32)
-    parallel_for(lambda *bounds: copy_inside(*args, begin[roots:], near, *bounds), ends)
+    parallel_for(
+        lambda *bounds: copy_inside(
+            graph.indptr, graph.indices, others, label, begin[roots:], near, *bounds
+        ),
+        ends,
+    )
     _scatter_edges(label, root, beside, begin, near)
     return Graph(begin, near, roots + others.size)
 

@@ -1,4 +1,4 @@
-// Structs and constants of the kernels of fronts that the host fills and knows.
+// Structs and constants that kernels of fronts share with the host.
 //
 // Made by `python -m tests.structs` of frontal/gpu/sparse/structs.py; not to be edited.
 #pragma once
@@ -15,13 +15,13 @@
 
 // Rows and columns of a tile of a front.
 constexpr int FRONT_TILE = 64;
-// Beyond all positions of pivots; see report_failure.
+// Larger than any position of a pivot; see report_failure.
 constexpr int NO_POSITION = 0x7fffffff;
-// Of entries of L: 1/u of threshold pivoting.
+// Largest entry of L: 1/u of threshold pivoting.
 constexpr int LIMIT = 100;
-// Of a task's epoch: whether it is one of U.
+// Bit of a task's epoch: the task is of U.
 constexpr int PART_BIT = 0x40000000;
-// Columns whose rows a block interchanges; whole tiles.
+// Columns per block that interchanges rows.
 constexpr int PIVOT_COLUMNS = 128;
 // Threads of a block of front_tiles.cu and front_pivots.cu.
 constexpr int TILE_THREADS = 128;
@@ -29,48 +29,48 @@ constexpr int TILE_THREADS = 128;
 constexpr int SMALL_THREADS = 64;
 // Columns of a panel of a small front.
 constexpr int SMALL_PANEL = 16;
-// Children whose index lists are fetched at once.
+// Children whose index lists are fetched together.
 constexpr int SMALL_CHILDREN = 4;
-// Of a child's list: positions of its rows in the parent.
+// Bytes of a child's list of row positions in the parent.
 constexpr int MAP_BYTES = 64;
-// Of a row or a column of an entry of a small front.
+// Bits of a row and of a column in a small front.
 constexpr int ENTRY_BITS = 6;
 // Warps of a block that solves.
 constexpr int SOLVE_WARPS = 8;
-// Rows of fronts that one warp solves with.
+// Most rows of a front that one warp solves.
 constexpr int SMALL_ROWS = 128;
 // Leading dimension of their right-hand sides in shared memory.
 constexpr int SMALL_LD = 132;
 // Threads of a block of system.cu.
 constexpr int SYSTEM_THREADS = 256;
-// Vectors of condition.cu beside a right-hand side.
+// Probes of condition.cu per right-hand side.
 constexpr int PROBES = 3;
-// Roundings that any row may err by.
+// Largest accepted backward error of a row, in roundings.
 constexpr int ACCEPTED = 16;
-// Roundings of its row by which symmetry may fail.
+// Largest accepted asymmetry, in roundings.
 constexpr int SYMMETRY = 16;
-// Entries from which rounding of a row counts less.
+// Entries of a row from which its rounding counts less.
 constexpr int LONG_ROW = 4096;
-// Of row_error.cuh: roundings for each unknown,
+// Of row_error.cuh: roundings per unknown,
 constexpr int TINY_ROW = 1000;
-// no more than 1 over so much.
+// at most the inverse of this.
 constexpr int TINY_ROW_BOUND = 1000;
-// Of a certificate: 1 over so much.
+// Inverse of a certificate's fraction.
 constexpr int LEAST_PART = 100;
 
 // The assembly tree.
 struct Fronts {
     // First pivot column of each front, and one more.
     const int *start;
-    // Where the update rows of each front begin, and one more.
+    // First update row of each front, and one more.
     const long long *pointer;
     // Update rows.
     const int *rows;
-    // Where the children of each front begin, and one more; and they.
+    // First child of each front, and one more; then the children.
     const int *child_pointer;
     const int *children;
-    // Where each front's panel is in the factor, and its contribution block in the
-    // factor's memory.
+    // Offset of each front's panel in the factor, and of its contribution block in
+    // the memory of the factor.
     const long long *panel;
     const long long *block;
     // Number of each front's first tile of rows among those of all fronts.
@@ -82,8 +82,7 @@ struct Fronts {
     const int *cuts;
 };
 
-// A front and what it is assembled from, as the host lists it: how many children and entries
-// of A, and which are the first.
+// A front, with the number and the first of its children and of its entries of A.
 struct alignas(16) SmallFront {
     long long entry;
     long long block;
@@ -98,7 +97,7 @@ struct alignas(16) SmallFront {
     long long spare;
 };
 
-// A child of one: where its contribution block lies, and its order.
+// A child of a small front: offset and order of its contribution block.
 struct alignas(16) SmallChild {
     long long block;
     int m;
@@ -111,28 +110,28 @@ struct SmallFronts {
     const SmallChild *children;
     // MAP_BYTES a child.
     const unsigned char *maps;
-    // Entries of A: places among the values, and row + 64·column, by ENTRY_BITS.
+    // Entries of A: positions in the values; row and column, ENTRY_BITS each.
     const unsigned *sources;
     const unsigned short *places;
     // 1 for each front that has a contribution block.
     int *finished;
 };
 
-// What comes of small fronts.
+// Output of small fronts.
 template <class T> struct SmallOutputs {
     T *factor;
     int *pivots;
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     T *diagonal;
     T *coupling;
-    // Of columns of L, below their tiles and beyond LIMIT; with LDL of small fronts of all.
+    // Largest entry of each column of L below its tile if above LIMIT; LDL, small: always.
     float *largest;
-    // See report_failure; then how many pivots were replaced.
+    // See report_failure; then the number of replaced pivots.
     int *outcome;
     real_t<T> tiny;
 };
 
-// The entries of A of each task, as places in its tile and among the values.
+// The entries of A of each task: positions in its tile and in the values.
 struct Entries {
     // Of each task, and one more.
     const unsigned *begin;
@@ -141,17 +140,17 @@ struct Entries {
     const unsigned short *place;
 };
 
-// The tasks of front_tiles.cu, and what they tell each other.
+// The tasks of front_tiles.cu, and their messages.
 template <class T> struct TileTasks {
     // {front, i, j, epoch + PART_BIT·part}
     const int4 *list;
     int count;
     Entries entries;
-    // Tasks of each epoch; and epochs that must be over before a front writes.
+    // Tasks of each epoch; then the epochs that end before a front may write.
     const int *epoch_count;
     const int *need;
     int *ticket;
-    // Tasks of each epoch that have ended; and epochs that are over, with all before.
+    // Tasks of each epoch that have ended; then the number of epochs that are over.
     int *epoch;
     int *over;
     int *finished;
@@ -159,29 +158,29 @@ template <class T> struct TileTasks {
     int *upper_done;
     // Factors of diagonal tiles as messages, 64×64 each; for LU two of them.
     T *sent;
-    // Number of each front's first of them, and how many.
+    // First message of each front, and their number.
     const int *first_sent;
-    // LDL: L·D of fronts at work, and where that of each front lies.
+    // LDL: L·D of fronts being factorized; `product` has the offset of each front.
     T *products;
     const long long *product;
     int *pivots;
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     T *diagonal;
     T *coupling;
-    // Of columns of L, below their tiles and beyond LIMIT; with LDL of small fronts of all.
+    // Largest entry of each column of L below its tile if above LIMIT; LDL, small: always.
     float *largest;
-    // See report_failure; then how many pivots were replaced.
+    // See report_failure; then the number of replaced pivots.
     int *outcome;
     real_t<T> tiny;
-    // With TRACE: when each task began, was assembled, was summed, and ended.
+    // With TRACE: times at which a task began, was assembled, was summed, and ended.
     long long *trace;
 };
 
-// A front that one warp takes whole, or a part of a larger one.
+// A front that one warp solves, or a part of a larger front.
 struct alignas(16) SolveTask {
-    // Places of the front's panels and update rows.
+    // Offsets of the front's panels and update rows.
     long long panel;
-    // Where the rows of the front begin in message_pointer.
+    // First row of the front in message_pointer.
     long long rows;
     long long pointer;
     int start;
@@ -189,77 +188,77 @@ struct alignas(16) SolveTask {
     int m;
     // Forward: tile of rows; backward: tile of pivots.
     int tile;
-    // Tiles of update rows from `first` (backward) or `tile` (forward) on; see there.
+    // Tiles of update rows, starting at `first` (backward) or `tile` (forward).
     int count;
     int first;
-    // Backward: sums over update rows that others make, and the first of them.
+    // Backward: number of sums over update rows by other tasks, and the first sum.
     int parts;
     int partial;
-    // Of fronts that a warp takes whole, and forward.
+    // Only forward, for a front of one warp.
     int has_children;
-    // Rows of y before those of this front. Those that a warp takes whole have none.
+    // Rows of y before this front; a front of one warp has none.
     int y;
 };
 
 // A sweep over the fronts.
 template <class T> struct Solve {
-    // Of this launch; of small fronts always from the leaves up.
+    // Tasks of this launch; those of small fronts from the leaves up.
     const SolveTask *tasks;
-    // Where the messages to each row of each front begin, and end.
+    // First message to each row of each front, and one more.
     const int *message_pointer;
-    // Where the message of each update row goes.
+    // Slot of the message of each update row.
     const int *slots;
-    // LU and LDL: which row of its tile comes to each pivot row.
+    // LU and LDL: row of the tile that is interchanged into each pivot row.
     const unsigned char *place;
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     const T *diagonal;
     const T *coupling;
-    // Messages between the sweeps; of fronts that a warp takes whole in the place of z.
+    // Messages between the sweeps; fronts of one warp use z.
     T *y;
     // Right-hand sides.
     T *z;
-    // The solution, as messages, which lie where those of update rows were.
+    // The solution as messages, in the memory of those of update rows.
     T *x;
     T *messages;
     T *partial;
-    // -1 at first.
+    // Initially -1.
     int *ticket;
-    // Of tasks.
+    // Number of tasks.
     int count;
 };
 
-// Systems of one pattern: index arrays are those of the first one.
+// Systems of one pattern; the index arrays are of the first system.
 struct Trees {
-    // Update rows; and as the first sweep has them, see shares.py.
+    // Update rows; `up` has them for the first sweep, see tasks/warp_partition.py.
     const int *rows;
     const int *up;
-    // Fronts of each warp of a team, then those above; and where these begin and end.
+    // Fronts of each warp of a team, then the fronts above; `begins` bounds each list.
     const int *order;
     const int *begins;
-    // Pivot rows of those above, and how many there are.
+    // Pivot rows of the fronts above; `tops` is their number.
     const int *top;
-    // Which entry of a vector comes first, and so on, in the order of elimination.
+    // Entry of a vector at each position of the elimination order.
     const int *into;
     const int *out;
-    // Of all systems; null for none.
+    // Scaling of all systems; null without scaling.
     const double *scale_into;
     const double *scale_out;
     // Rows of op(A): pointers, columns in the order of elimination, and positions.
     const int *pointer;
     const int *column;
     const int *position;
-    // Where unknowns of op(A) are in the order of elimination.
+    // Position of each unknown of op(A) in the elimination order.
     const int *place;
-    // Values of a system.
+    // Values per system.
     long long entries;
     int systems;
     int fronts;
     int n;
-    // Update rows of a system.
+    // Update rows per system.
     int updates;
-    // Distance of vectors in shared memory, n at least.
+    // Distance of vectors in shared memory, at least n.
     int ld;
-    // Vectors, and values of A, are conjugated.
+    // Whether vectors (and, by conjugate_matrix, values of A) are conjugated.
     int conjugate;
     int conjugate_matrix;
     int tops;

@@ -138,8 +138,9 @@ class Factorization:
     ) -> Iterator[Callable[[], object]]:
         """Yield the steps after all fronts."""
         if examination is not None and self.values.size:
-            arguments = self.values, self._state.examined
-            yield examination(self.pattern, *self._numbers, *arguments, repeated)
+            yield examination(
+                self.pattern, *self._numbers, self.values, self._state.examined, repeated
+            )
         yield self._state.fetch
 
     def timed(self) -> list[float]:

@@ -74,8 +74,9 @@ class StreamedFactor(GpuFactor):
         def look(g: int) -> None:
             first = int(pattern.places.piece[g]) * self.dtype.itemsize
             panels = np.uint64(pattern.device.pointer(windows.on_device(g)) - first)
-            arguments = pattern, self.dtype, panels, pattern.segments[g].columns
-            pivot_statistics.look_at_entries(*arguments, matrix, maxima)
+            pivot_statistics.look_at_entries(
+                pattern, self.dtype, panels, pattern.segments[g].columns, matrix, maxima
+            )
 
         windows.through((g, partial(look, g)) for g in range(pattern.count))
         largest, norm = pattern.device.download(maxima).tolist()

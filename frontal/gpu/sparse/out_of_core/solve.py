@@ -91,8 +91,9 @@ class StreamedSolver(DeviceSolver):
         self._blocks.clear()
         spare = self._spare
         for width in widths:
-            arguments = self.pattern, self.dtype, width, spare
-            self._messages.append(Messages(*arguments, launches=LAUNCHES * self._segments))
+            self._messages.append(
+                Messages(self.pattern, self.dtype, width, spare, launches=LAUNCHES * self._segments)
+            )
             spare = self._messages[-1].remainder
 
     def _block(self, i: int, width: int, flip: bool) -> SegmentSweeps:
@@ -153,12 +154,21 @@ class SegmentSweeps:
         self.backward: list[list[Launch]] = []
         for g in range(len(small)):
             view = solver.windows.on_device(g)
-            arguments = solver, messages, self.vectors, width, flip, view
             sweeps = []
             for q, name in enumerate(_KERNELS):
                 ticket = messages.tickets[len(_KERNELS) * g + q :]
                 task_rows = lists[q][slice(*extents[q][g].tolist())]
-                sweep = sweep_launch(*arguments, f"front_{name}", task_rows, ticket)
+                sweep = sweep_launch(
+                    solver,
+                    messages,
+                    self.vectors,
+                    width,
+                    flip,
+                    view,
+                    f"front_{name}",
+                    task_rows,
+                    ticket,
+                )
                 sweeps.append([] if sweep is None else [sweep])
             self.forward.append(sweeps[0] + sweeps[1])
             self.backward.append(sweeps[2] + sweeps[3])

@@ -100,7 +100,6 @@ class VectorSolver:
         system, norms = DeviceSystem(factor, self._trans, self._dtype), self._all_norms
         count = 2 if how == CERTIFIED else 1
         B, X, estimate = self._B[:, :count], self._X[:, :count], None
-        residual = self._x, self._b, self._r, norms
         if how == ESTIMATED:
             probing = system.ready_probing()
             if probing is None:
@@ -108,10 +107,16 @@ class VectorSolver:
             sums = self._device.xp.empty(self._shape, np.float64)
             weighed = WeightedProbes(probing, sums)
             estimate = _ConditionGraph(weighed, self._device.staged(weighed.first))
-            steps = [*system.probed(probing, B, X, norms), system.residual(*residual, sums)]
+            steps = [
+                *system.probed(probing, B, X, norms),
+                system.residual(self._x, self._b, self._r, norms, sums),
+            ]
             steps += [weighed.turn, estimate.first.fetch]
         else:
-            steps = [*system.solving(B, X, norms), system.residual(*residual)]
+            steps = [
+                *system.solving(B, X, norms),
+                system.residual(self._x, self._b, self._r, norms),
+            ]
         if how == CERTIFIED:
             steps.insert(0, system.summing(self._B[:, 1]))
             steps.append(system.certifying(self._X[:, 1], norms[6:]))

@@ -124,11 +124,12 @@ class DeviceSystem:
         shift = sweeps.width.bit_length() - 1
         sizes = np.int32(count), np.int32(shift)
         blocks = launch.system_blocks(self._entries.n << shift, self._entries.device.limits)
-        grid = blocks, launch.SYSTEM_THREADS
         number, kernels = self.rows.number, self._kernels
         enter = number, *self.ends.enter.arguments, *sizes, B, sweeps.vectors
         leave = number, *self.ends.leave.arguments, *sizes, sweeps.solution, before, X, norms
-        return Launch(kernels["enter"], *grid, enter), Launch(kernels["leave"], *grid, leave)
+        return Launch(kernels["enter"], blocks, launch.SYSTEM_THREADS, enter), Launch(
+            kernels["leave"], blocks, launch.SYSTEM_THREADS, leave
+        )
 
     def solved(self, B: Array, probing: bool = False) -> tuple[Array, Array, BackwardErrors]:
         """See `LinearSystem`; waits."""
@@ -326,8 +327,9 @@ class DeviceSystem:
 
     def row_sums(self) -> Array:
         """Return the sums of the rows of |op(A)|, (n,) float64; nothing waits."""
-        arguments = self._entries, self._values.dtype, self.dtype
-        return row_sums(*arguments, self.rows.lanes, self.rows.arguments)
+        return row_sums(
+            self._entries, self._values.dtype, self.dtype, self.rows.lanes, self.rows.arguments
+        )
 
     def row_probes(self) -> DeviceProbes | None:
         """See `LinearSystem`."""
@@ -340,8 +342,11 @@ class DeviceSystem:
         if self._entries.n <= _MAX_INVERTED_ORDER:
             return None
         w = self.weights(X, B, solution, error)
-        arguments = self._entries, self._values.dtype, self.dtype
-        return None if w is None else DeviceProbes(*arguments, X.shape[1], w)
+        return (
+            None
+            if w is None
+            else DeviceProbes(self._entries, self._values.dtype, self.dtype, X.shape[1], w)
+        )
 
     def weights(self, X: Array, B: Array, solution: np.ndarray, error: float) -> Array | None:
         """See `LinearSystem`; nothing waits."""
@@ -362,8 +367,16 @@ class DeviceSystem:
             1 over the largest modulus of each solution, or 0 if it is zero or not finite; and 1
             over the error.
         """
-        arguments = self._entries, self._values.dtype, self.dtype
-        return weights(*arguments, self.rows.lanes, self.rows.arguments, X, B, scale)
+        return weights(
+            self._entries,
+            self._values.dtype,
+            self.dtype,
+            self.rows.lanes,
+            self.rows.arguments,
+            X,
+            B,
+            scale,
+        )
 
     def ratios(self, weights: Array, denominators: Array | None) -> tuple[float, float]:
         """See `LinearSystem`; waits."""

@@ -85,19 +85,48 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     plan, (fronts, first, counts) = tree.plan, tree.once(in_order)
     items = np.zeros(fronts.size, structs.SMALL_FRONT.dtype)
     ends, begin = np.zeros(tree.k.size + 1, np.int64), np.zeros(fronts.size + 1, np.int64)
-    pointers = plan.pointer, plan.entry_pointer, plan.child_pointer
-    _describe(tree.schedule.small, fronts, plan.start, *pointers, items, ends, begin)
+    _describe(
+        tree.schedule.small,
+        fronts,
+        plan.start,
+        plan.pointer,
+        plan.entry_pointer,
+        plan.child_pointer,
+        items,
+        ends,
+        begin,
+    )
     count, total = int(ends[-1]), int(begin[-1])
     children = np.zeros(total, structs.SMALL_CHILD.dtype)
     maps = np.zeros((total, structs.MAP_BYTES), np.uint8)
     listed = np.empty(count, narrow(plan.source)), np.empty(count, np.uint16)
     entries = ends, plan.entry_pointer, plan.source, plan.row, plan.column, *listed
     parallel_for(lambda *bounds: _pack_entries(*entries, *bounds), ends)
-    child_lists = fronts, begin, plan.child_pointer, plan.children
-    to = plan.pointer, plan.relative, maps
-    parallel_for(lambda *bounds: _fill_maps(*child_lists, *to, *bounds), structs.MAP_BYTES * begin)
+    parallel_for(
+        lambda *bounds: _fill_maps(
+            fronts,
+            begin,
+            plan.child_pointer,
+            plan.children,
+            plan.pointer,
+            plan.relative,
+            maps,
+            *bounds,
+        ),
+        structs.MAP_BYTES * begin,
+    )
     places = tree.layout(dtype).places  # last, since a thread may still be computing it
-    _write_places(*child_lists, plan.pointer, places.panel, places.block, items, children)
+    _write_places(
+        fronts,
+        begin,
+        plan.child_pointer,
+        plan.children,
+        plan.pointer,
+        places.panel,
+        places.block,
+        items,
+        children,
+    )
     return SmallTasks(
         first,
         counts,

@@ -292,8 +292,9 @@ def _places_of_messages(tree: Fronts) -> tuple[np.ndarray, int]:
     share their places; not with segments, because each segment begins with its small fronts.
     """
     (small, _), first = tree.once(_small_fronts), np.empty(tree.k.size, np.int64)
-    arguments = tree.plan.parent, tree.plan.pointer, small
-    return first, int(_place_messages(*arguments, tree.segment is not None, first))
+    return first, int(
+        _place_messages(tree.plan.parent, tree.plan.pointer, small, tree.segment is not None, first)
+    )
 
 
 @jit
@@ -326,18 +327,20 @@ def _messages(plan: Plan, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     base = rows_of_messages(plan)
     begin, slots = np.zeros(int(base[-1]), np.int32), np.zeros(plan.relative.size, np.int32)
     most = int(np.diff(base).max(initial=0))
-    arguments = (
-        base,
-        plan.pointer,
-        plan.relative,
-        plan.child_pointer,
-        plan.children,
-        first,
-        begin,
-        slots,
-    )
     parallel_for(
-        lambda *bounds: _fill_messages(*arguments, np.empty(most, np.int32), *bounds), base
+        lambda *bounds: _fill_messages(
+            base,
+            plan.pointer,
+            plan.relative,
+            plan.child_pointer,
+            plan.children,
+            first,
+            begin,
+            slots,
+            np.empty(most, np.int32),
+            *bounds,
+        ),
+        base,
     )
     return begin, slots
 

@@ -209,23 +209,42 @@ def _entries_of_tasks(tree: Fronts, tasks: np.ndarray) -> tuple[np.ndarray, np.n
     ends = np.append(0, np.cumsum(np.diff(plan.entry_pointer)[fronts]))
     count = int(ends[-1])
     task, entry_place = np.empty(count, np.int32), np.empty(count, np.int32)
-    where = fronts, ends, tree.k, tree.tiles, offset, plan.entry_pointer, plan.row, plan.column
-    parallel_for(lambda *bounds: _places(*where, task_of, task, entry_place, begin, *bounds), ends)
+    parallel_for(
+        lambda *bounds: _places(
+            fronts,
+            ends,
+            tree.k,
+            tree.tiles,
+            offset,
+            plan.entry_pointer,
+            plan.row,
+            plan.column,
+            task_of,
+            task,
+            entry_place,
+            begin,
+            *bounds,
+        ),
+        ends,
+    )
     np.cumsum(begin, out=begin)
     kind = narrow(plan.source)
     source, place, free = np.empty(count, kind), np.empty(count, np.uint16), begin[:-1].copy()
-    arguments = (
-        fronts,
+    parallel_for(
+        lambda *bounds: _sort_by_task(
+            fronts,
+            ends,
+            plan.entry_pointer,
+            plan.source,
+            task,
+            entry_place,
+            free,
+            source,
+            place,
+            *bounds,
+        ),
         ends,
-        plan.entry_pointer,
-        plan.source,
-        task,
-        entry_place,
-        free,
-        source,
-        place,
     )
-    parallel_for(lambda *bounds: _sort_by_task(*arguments, *bounds), ends)
     return begin.astype(kind), source, place
 
 

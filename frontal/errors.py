@@ -66,7 +66,7 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
             f"column {column} cannot be matched to a row. Likely causes: (a) an empty row or "
             "column, (b) an unknown that no equation contains, or an equation without unknowns, "
             "(c) entries lost in the assembly. Try: add the missing equation or boundary "
-            "condition, or take the unknown out",
+            "condition, or remove the unknown",
             column=column,
             rank=rank,
             null_columns=null_columns,
@@ -82,7 +82,7 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
             "be matched to a row in which it is not zero. Likely causes: (a) values that have not "
             "been computed yet, (b) coefficients that vanish, (c) an unknown that no equation "
             "contains. Try: analyze(A), which needs the pattern only, and its factorize(A) once "
-            "values are known; or take the unknown out",
+            "values are known; or remove the unknown",
             column=column,
             rank=rank,
             null_columns=null_columns,
@@ -156,11 +156,13 @@ class NotPositiveDefiniteError(FrontalError, np.linalg.LinAlgError):
         self.column = column
 
     def __str__(self) -> str:
-        where = "" if self.column is None else f": the pivot of column {self.column} fails"
+        where = (
+            "" if self.column is None else f": the pivot of column {self.column} is not positive"
+        )
         return (
             f"the matrix is not positive definite{where}. Likely causes: (a) the matrix is "
-            "indefinite or has the opposite sign, (b) it is singular, as without boundary "
-            "conditions, (c) rounding, where it is nearly singular. Try: kind='symmetric' or "
+            "indefinite or has the opposite sign, (b) it is singular, for example without boundary "
+            "conditions, (c) rounding, if it is nearly singular. Try: kind='symmetric' or "
             "kind='hermitian' (LDL^T or LDL^H of an indefinite matrix)"
         )
 
@@ -182,10 +184,10 @@ class InertiaUncertainError(FrontalError, ArithmeticError):
 
     def __str__(self) -> str:
         return (
-            f"at least {self.positive} eigenvalues are positive and {self.negative} negative, the "
+            f"at least {self.positive} eigenvalues are positive and {self.negative} negative; the "
             f"signs of {self.unknown} are not known. Likely causes: (a) the matrix is singular, or "
-            "nearly so, (b) pivots were replaced. Try: shift the matrix by a little, or take the "
-            "counts that are certain from the attributes"
+            "nearly so, (b) pivots were replaced. Try: add a small shift to the matrix, or read "
+            "the certain counts from the attributes"
         )
 
 
@@ -225,17 +227,18 @@ class BatchError(FrontalError, np.linalg.LinAlgError):
         if self.routine in ("factorize_batch", "solve"):
             return (
                 f"{self.routine} failed for {len(pairs)} of {self.count} systems: {shown}{more}. "
-                "Likely causes: (a) they are singular, or not positive definite where kind='spd' "
-                "promises it, (b) NaN or infinity in them. The others are in .result, the numbers "
-                "in .indices and .columns, -1 for a column that is not known. Try: check=False for "
-                "`status` and no error, or frontal.factorize of one of them, which says more"
+                "Likely causes: (a) they are singular, or not positive definite with kind='spd', "
+                "(b) NaN or infinity in them. Results of the others are in .result, the numbers of "
+                "failed systems in .indices, their columns in .columns (-1 if unknown). Try: "
+                "check=False for `status` without an error, or frontal.factorize of one of them "
+                "for details"
             )
         cause, remedy = _BATCH_CAUSES.get(self.routine, ("it is singular", "a scaled matrix"))
         return (
-            f"{self.routine} failed for {len(pairs)} of {self.count}: {shown}{more}. Likely "
-            f"causes: (a) {cause}, (b) NaN or infinity in it. The others are in .result, the "
-            "numbers in .indices and .columns. Try: check=False for `info` and no error, or "
-            f"{remedy}"
+            f"{self.routine} failed for {len(pairs)} of {self.count} matrices: {shown}{more}. "
+            f"Likely causes: (a) {cause}, (b) NaN or infinity in it. Results of the others are in "
+            ".result, the numbers of failed matrices in .indices, their columns in .columns. Try: "
+            f"check=False for `info` without an error, or {remedy}"
         )
 
 
@@ -265,8 +268,8 @@ class NonFiniteInputError(FrontalError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"{self.entry}. {self.causes}. check_finite=False skips this check, and then no answer "
-            "can be trusted"
+            f"{self.entry}. {self.causes}. check_finite=False skips this check, but then no result "
+            "is reliable"
         )
 
 
@@ -298,10 +301,10 @@ class FactorMemoryError(FrontalError, MemoryError):
         return (
             f"the factorization needs {self.required / 2**30:.2f} GiB and "
             f"{self.available / 2**30:.2f} GiB are available. Likely causes: (a) an ordering with "
-            "much fill, (b) other programs or earlier factors hold the memory, (c) a limit of "
-            "address space, as by ulimit -v, of which threads and BLAS take their share. Try: "
+            "much fill, (b) other programs or earlier factors hold the memory, (c) a limit of the "
+            "address space (ulimit -v), part of which threads and BLAS use. Try: "
             "ordering='dissection' or ordering='nesdis', precision='mixed' for a matrix in double "
-            "precision (half the memory), memory='auto' in place of a limit (panels that do not "
+            "precision (half the memory), memory='auto' instead of a limit (panels that do not "
             "fit on a GPU are stored on the host), backend='cpu' if the GPU is too small "
             "(backend='auto' falls back to it), free() of factors that are no longer needed"
         )
@@ -315,9 +318,8 @@ class FactorFreedError(FrontalError, ValueError):
 
     def __str__(self) -> str:
         return (
-            "the factor has been freed. Likely causes: (a) free() was called, (b) the with block "
-            "that it was made for has ended. Try: factorize again (the analysis is still good), or "
-            "free later"
+            "the factor has been freed. Likely causes: (a) free() was called, (b) its with block "
+            "has ended. Try: factorize again (the analysis is still valid), or free it later"
         )
 
 
@@ -335,7 +337,7 @@ class FactorInvalidError(FrontalError, ValueError):
         self.state = state
 
     def __str__(self) -> str:
-        failed = "the new values have no factor, as the error of that call said"
+        failed = "the new values could not be factorized, as that call reported"
         if self.state == "running":
             return (
                 "the factor is being refactorized by another thread, which overwrites it. Nothing "
@@ -344,15 +346,15 @@ class FactorInvalidError(FrontalError, ValueError):
             )
         if self.state == "failed":
             return (
-                "there is no factor, since the last refactorize failed while it overwrote the one "
-                f"before. Likely causes: (a) {failed}, (b) it was interrupted. Try: refactorize "
-                "again with other values (the analysis remains valid), or keep a copy() of the "
-                "factor before"
+                "the factor is invalid: the last refactorize failed after it began to overwrite "
+                f"the factor. Likely causes: (a) {failed}, (b) it was interrupted. Try: "
+                "refactorize again with other values (the analysis remains valid), or make a "
+                "copy() of the factor before"
             )
         return (
-            "there is no factor, since a refactorize has overwritten it and has not completed. "
+            "the factor is invalid: a refactorize has overwritten it and has not completed. "
             f"Likely causes: (a) another thread is refactorizing it, (b) {failed}, (c) it was "
-            "interrupted. Try: wait for the other thread, refactorize again, or keep a copy() of "
+            "interrupted. Try: wait for the other thread, refactorize again, or make a copy() of "
             "the factor before"
         )
 

@@ -167,7 +167,7 @@ def splu(
     options = {"ColPerm": permc_spec, **(options or {})}
     unknown = sorted(set(options) - _OPTIONS)
     if unknown:
-        raise TypeError(f"{unknown[0]!r} is no option of SuperLU; these are: {sorted(_OPTIONS)}")
+        raise TypeError(f"{unknown[0]!r} is not a SuperLU option; choose from {sorted(_OPTIONS)}")
     ordering = _ordering(options["ColPerm"])
     matrix = _compressed(A, ("csc",), "splu converted its input to CSC format")
     if matrix.shape[0] != matrix.shape[1]:

@@ -67,7 +67,7 @@ class BatchFactor:
     def __getitem__(self, i: int) -> Factor:
         """Return the `Factor` of one system; it shares memory, until the next `refactorize`."""
         if not -self._count <= i < self._count:
-            raise IndexError(f"system {i} of {self._count}")
+            raise IndexError(f"system {i} is out of range: the batch has {self._count} systems")
         i %= self._count
         if i in self._lost:
             raise self._lost[i]
@@ -268,7 +268,7 @@ class BatchFactor:
         refuse_masked(values, "values")
         systems, symbolic = np.flatnonzero(mask), group.systems.analysis.symbolic
         if len(values) != self._count:
-            raise ValueError(f"values of {len(values)} systems given, there are {self._count}")
+            raise ValueError(f"values has {len(values)} systems, not {self._count}")
         if not self._listed:
             group_systems, on_device = group.systems, group.systems.on_device
             new_values = values if on_device else on_host(values)
@@ -287,7 +287,7 @@ class BatchFactor:
         groups = [(group.members, group.systems) for group in self._groups]
         if isinstance(b, list | tuple):
             if len(b) != self._count:
-                raise ValueError(f"{len(b)} right-hand sides given, there are {self._count}")
+                raise ValueError(f"{len(b)} right-hand sides for {self._count} systems")
             on_device = any(map(is_on_cupy, b))
             forms = [(s.n, s.values.dtype) for _, s in groups]
             return on_device, [rhs_list(b, m, *o) for (m, _), o in zip(groups, forms, strict=True)]
@@ -298,13 +298,13 @@ class BatchFactor:
             return on_device, [rhs_block(b, self._count, systems.n, systems.values.dtype)]
         b = np.asarray(on_host(b))
         if len({s.n for _, s in groups}) != 1 or self._lost:
-            raise ValueError("matrices differ in order, or have no factor: give b as a list")
+            raise ValueError("matrices differ in order, or have no factor. Try: b as a list")
         blocks: list[RhsBlock] = []
         n = groups[0][1].n
         has_batch_axis = b.ndim == 3 or (b.ndim == 2 and b.shape == (self._count, n))
         for members, systems in groups:
             if has_batch_axis and b.shape[0] != self._count:
-                raise ValueError(f"b is of {b.shape[0]} systems, there are {self._count}")
+                raise ValueError(f"b has {b.shape[0]} systems, not {self._count}")
             group_rhs = b[members] if has_batch_axis else b
             if not has_batch_axis and b.shape == (members.size, n):  # to be read as (n, k)
                 group_rhs = np.broadcast_to(b, (members.size, *b.shape))
@@ -349,8 +349,8 @@ def _require_dtype(dtype: np.dtype, stored: np.dtype) -> None:
     """Raise TypeError if the scalar type of a batch cannot hold new values."""
     if not np.can_cast(dtype, stored, "safe"):
         raise TypeError(
-            f"values are {dtype}, and those of the batch {stored}, which cannot hold them. Try: "
-            f"values.astype({str(stored)!r}), or another factorize_batch"
+            f"values has dtype {dtype}, which the batch of dtype {stored} cannot hold. Try: "
+            f"values.astype({str(stored)!r}), or a new factorize_batch"
         )
 
 

@@ -88,9 +88,9 @@ def arranged_values(
     if array.ndim < 2 or array.shape[1:] != order.shape:
         shape = ", ".join(str(k) for k in order.shape)
         raise ValueError(
-            f"values has shape {array.shape}, and A stores {shape} of them: values must be "
+            f"values has shape {array.shape}, but A stores {shape} values: values must be "
             f"(batch, {shape}), each row in the order of A.data. Try: values.T, if systems are "
-            "columns"
+            "stored by columns"
         )
     count = array.shape[0]
     if order.is_by_columns:
@@ -159,8 +159,8 @@ def rhs_list(b: Sequence[AnyArray], members: np.ndarray, n: int, dtype: np.dtype
     parts = [np.asarray(on_host(b[i])) for i in members.tolist()]
     if len({block.shape for block in parts}) > 1:
         raise ValueError(
-            "right-hand sides of matrices of one pattern must have one shape, "
-            f"these have {sorted({block.shape for block in parts})}"
+            "right-hand sides of matrices of one pattern must have one shape, not "
+            f"{sorted({block.shape for block in parts})}"
         )
     single = not parts or parts[0].ndim == 1
     stack = np.stack([b[:, None] if single else b for b in parts])

@@ -161,9 +161,9 @@ class Systems:
                 count += self._factorize_single(i, code)
         if count:
             warn(
-                f"{count} of {systems.size} systems were factorized one by one, since the pivots "
-                "of the common order are not sound for them, or they lack the symmetry of the "
-                "others. Try: an A whose values are like those of the batch, or kind='general'",
+                f"{count} of {systems.size} systems were factorized individually. Likely causes: "
+                "(a) the common order gives them no acceptable pivots, (b) they are not symmetric "
+                "as the others. Try: an A with values similar to the batch, or kind='general'",
                 PerformanceWarning,
             )
 
@@ -249,8 +249,8 @@ class Systems:
             report.steps[i], report.condition[i] = info.refinement_steps, info.condition or np.nan
         if unsure:
             warn(
-                f"{len(unsure)} of {self.count} systems were solved one by one, to make sure of "
-                "their solutions",
+                f"{len(unsure)} of {self.count} systems needed refinement checks and were solved "
+                "individually",
                 PerformanceWarning,
             )
         return failures

@@ -55,7 +55,7 @@ def tables(record: show.Record) -> None:
         for t in record["orderings"]
     ]
     header = ("ordering", "nnz(L)", "flops", "height")
-    show.table("Orderings tried, as if for Cholesky", header, show.rows(counts))
+    show.table("Orderings tried, with their costs for Cholesky", header, show.rows(counts))
     show.table("Time", ("phase", "seconds"), show.seconds(record["seconds"]))
 
 

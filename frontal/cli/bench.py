@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..gpu.sparse.factorize.profile import FactorProfile
 
 PHASES = ("first", "refactorize", "solve")  # "first" includes the analysis
-_HEADER = ("", "fronts", "ms", "waiting", "flops", "floor ms", "floor by", "share of it")
+_HEADER = ("", "fronts", "ms", "waiting", "flops", "floor ms", "floor by", "floor / time")
 
 
 def run(
@@ -60,7 +60,7 @@ def _asked(names: list[str] | None, kind: str) -> list[str]:
     unknown = sorted(set(names) - set(peers.PEERS) - {"none"})
     if unknown:
         raise ValueError(
-            f"no solver {', '.join(unknown)}; there are {', '.join(peers.PEERS)}, none"
+            f"unknown solver {', '.join(unknown)}; known: {', '.join(peers.PEERS)}, none"
         )
     return [name for name in names if name != "none"]
 
@@ -74,13 +74,13 @@ def tables(report: show.Record) -> None:
     show.table("Time", ("phase", "median ms", "min", "max"), rows)
     if outcomes:
         threads = thread_count()
-        title = f"Beside other solvers, {threads} thread{'s' * (threads > 1)}: milliseconds"
+        title = f"Other solvers, {threads} thread{'s' * (threads > 1)}: milliseconds"
         header = ("solver", *PHASES, "backward error")
         show.table(title, header, _compared(times, report["backward_error"], outcomes))
     if profile:
-        title = f"Levels of fronts, from the leaves up: {profile['total']:.3f} ms"
+        title = f"Fronts by level, from the leaves up: {profile['total']:.3f} ms"
         show.table(title, _HEADER, [_cells(row) for row in profile["levels"]])
-        show.table("Orders of fronts", _HEADER, [_cells(row) for row in profile["classes"]])
+        show.table("Fronts by order", _HEADER, [_cells(row) for row in profile["classes"]])
 
 
 def ours(times: show.Record) -> dict[str, float]:
@@ -169,7 +169,7 @@ def chart(report: show.Record, path: str, title: str = "") -> None:
             milliseconds[name] = outcome["milliseconds"]
     names = list(milliseconds)[::-1]
     figure = draw.new_figure(10, 1.2 + 0.4 * len(names))
-    titles = "analyze and factorize", "factorize again", "solve"
+    titles = "analyze and factorize", "refactorize", "solve"
     for axes, phase, text in zip(figure.subplots(1, 3, sharey=True), PHASES, titles, strict=True):
         times = [milliseconds[name][phase] for name in names]
         colors = ["C1" if name == "frontal" else "0.7" for name in names]
@@ -187,14 +187,14 @@ def plot(profile: FactorProfile, path: str) -> None:
     for axes, rows, label in zip(
         figure.subplots(1, 2),
         (profile.levels, profile.classes),
-        ("level", "order of the front"),
+        ("level", "front order"),
         strict=True,
     ):
         names = [row.name for row in rows]
         axes.bar(names, [row.milliseconds for row in rows], color="0.8", label="time")
         axes.bar(names, [row.waiting for row in rows], color="0.6", label="waiting and reading")
-        axes.plot(names, [row.bandwidth_floor for row in rows], "o", label="floor of bandwidth")
-        axes.plot(names, [row.flop_floor for row in rows], "^", label="floor of arithmetic")
+        axes.plot(names, [row.bandwidth_floor for row in rows], "o", label="bandwidth floor")
+        axes.plot(names, [row.flop_floor for row in rows], "^", label="arithmetic floor")
         axes.set(xlabel=label, ylabel="ms", yscale="log")
         axes.tick_params(axis="x", rotation=60)
     figure.axes[0].legend()

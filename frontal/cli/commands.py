@@ -83,7 +83,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="A",
         help="Matrix Market, Harwell-Boeing or .npz file, or a model problem such as poisson3d:30",
     )
-    common.add_argument("--kind", choices=KINDS, default="auto", help="what A is known to be")
+    common.add_argument(
+        "--kind", choices=KINDS, default="auto", help="property of A; default: auto"
+    )
     common.add_argument("--ordering", choices=ORDERINGS, default="auto")
     common.add_argument("--backend", choices=BACKENDS, default="auto")
     machine = argparse.ArgumentParser(add_help=False)
@@ -91,13 +93,13 @@ def _parser() -> argparse.ArgumentParser:
 
     solve = commands.add_parser("solve", parents=[common, machine], help="solve A x = b")
     solve.add_argument(
-        "rhs", metavar="b", nargs="?", help="file of b; without it b = A times ones, and x is known"
+        "rhs", metavar="b", nargs="?", help="file of b; default: A times ones, so that x is known"
     )
     solve.add_argument("-o", "--output", metavar="x", help="file for x: .mtx, .mtx.gz, .npy, .txt")
     solve.add_argument("--report", action="store_true", help="print how x was computed")
     solve.set_defaults(run=_solve)
     analyze = commands.add_parser(
-        "analyze", parents=[common, machine], help="order A and show what its factorization takes"
+        "analyze", parents=[common, machine], help="order A and show the cost of its factorization"
     )
     analyze.add_argument(
         "--plot", metavar="FILE", help="draw fill, assembly tree and timeline; .png or .svg"
@@ -106,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     measure = commands.add_parser(
         "bench",
         parents=[common, machine],
-        help="time the phases of solving with A, here and in other solvers",
+        help="time the phases of a solve with A, in frontal and in other solvers",
     )
     _bench_options(measure)
     measure.set_defaults(run=_bench)
@@ -114,18 +116,18 @@ def _parser() -> argparse.ArgumentParser:
         "tune", parents=[machine], help="find the GPU's fastest block sizes, tiles and crossovers"
     )
     tune.add_argument("--routines", nargs="+", default=(), metavar="NAME", help="default: all")
-    tune.add_argument("--seconds", type=float, default=120.0, help="time to spend; default 120")
+    tune.add_argument("--seconds", type=float, default=120.0, help="time limit; default 120")
     tune.add_argument("-o", "--output", metavar="FILE", help="default: in the user's cache folder")
     tune.set_defaults(run=_tune)
     warm = commands.add_parser(
-        "warm", parents=[machine], help="compile now what first uses would wait for, and keep it"
+        "warm", parents=[machine], help="compile ahead of the first use, and cache the code"
     )
     warm.add_argument(
         "--dtypes", nargs="+", choices=DTYPES, default=DTYPES[:2], metavar="TYPE",
-        help=f"of {', '.join(DTYPES)}; default: {' '.join(DTYPES[:2])}",
+        help=f"any of {', '.join(DTYPES)}; default: {' '.join(DTYPES[:2])}",
     )  # fmt: skip
-    warm.add_argument("--backend", choices=BACKENDS, default="auto", help="cpu leaves a GPU out")
-    warm.add_argument("--jobs", type=int, metavar="N", help="processes; default: one a core")
+    warm.add_argument("--backend", choices=BACKENDS, default="auto", help="cpu: no GPU code")
+    warm.add_argument("--jobs", type=int, metavar="N", help="processes; default: one per core")
     warm.set_defaults(run=_warm)
     info = commands.add_parser("info", parents=[machine], help="show versions, threads, devices")
     info.set_defaults(run=_info)
@@ -134,10 +136,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _bench_options(measure: argparse.ArgumentParser) -> None:
     add = measure.add_argument
-    add("--repeat", type=int, default=5, metavar="N", help="times each; default 5")
-    names = f"of {', '.join(PEERS)}, none; default: those installed"
+    add("--repeat", type=int, default=5, metavar="N", help="runs of each phase; default 5")
+    names = f"any of {', '.join(PEERS)}, none; default: all installed"
     add("--peers", nargs="+", metavar="NAME", help=f"other solvers to compare with, {names}")
-    add("--seconds", type=float, default=60.0, metavar="S", help="most for a peer; default 60")
+    add("--seconds", type=float, default=60.0, metavar="S", help="limit per solver; default 60")
     add("--profile", action="store_true", help="time by level and by size of fronts (on a GPU)")
     add("--plot", metavar="FILE", help="draw the comparison, or the profile; .png or .svg")
 
@@ -274,7 +276,7 @@ def _tune(options: argparse.Namespace) -> None:
     known = tune.routines()
     unknown = sorted(set(options.routines) - set(known))
     if unknown:
-        raise ValueError(f"no routine {', '.join(unknown)} to tune; there are {', '.join(known)}")
+        raise ValueError(f"unknown routine {', '.join(unknown)}; known: {', '.join(known)}")
     output.require_folder(options.output, create=True)
     device = device_of()
     with show.progress() as progress:
@@ -289,7 +291,7 @@ def _tune(options: argparse.Namespace) -> None:
     rows = [
         (f"{c.routine} {c.knob}", str(c.before), str(c.after), f"{c.gain:.2f}") for c in changes
     ]
-    show.table(f"{device.name}: {path}", ("number", "default", "chosen", "times faster"), rows)
+    show.table(f"{device.name}: {path}", ("parameter", "default", "chosen", "speedup"), rows)
 
 
 # --- warm ------------------------------------------------------------------------------------
@@ -309,8 +311,8 @@ def _warm(options: argparse.Namespace) -> None:
     times, total = report["tasks"].items(), f"{report['seconds']:.1f} s"
     show.table("Compiled", ("task", "seconds"), [(name, f"{t:.1f}") for name, t in times])
     files = f"{report['files']} files, {show.size(report['bytes'])}, in {report['folder']}"
-    rows = [("time", f"{total} on {report['processes']} processes"), ("kept", files)]
-    rows.append(("GPU", ", ".join(report["devices"]) or "none to compile for"))
+    rows = [("time", f"{total} on {report['processes']} processes"), ("cached", files)]
+    rows.append(("GPU", ", ".join(report["devices"]) or "none"))
     show.table("Warm", ("", ""), rows)
 
 
@@ -352,10 +354,10 @@ def _info(options: argparse.Namespace) -> None:
         print(json.dumps(report, default=show.plain))
         return
     show.table("Versions", ("package", "version"), list(versions.items()))
-    show.table("BLAS", ("library", "of", "architecture", "threads"), show.rows(blas))
+    show.table("BLAS", ("library", "folder", "architecture", "threads"), show.rows(blas))
     machine = [("platform", report["platform"]), ("threads", str(report["threads"]))]
-    machine.append(("GPU", ", ".join(report["devices"]) or "none to compute on"))
-    machine += [(f"of GPU {i}", text) for i, text in enumerate(report["speeds"])]
+    machine.append(("GPU", ", ".join(report["devices"]) or "none usable"))
+    machine += [(f"speed of GPU {i}", text) for i, text in enumerate(report["speeds"])]
     show.table("Machine", ("", ""), machine)
 
 

@@ -70,7 +70,9 @@ def require_writable(path: str | None) -> None:
     known = sorted(new_figure(1, 1).canvas.get_supported_filetypes())
     ending = Path(path).suffix[1:].lower()
     if ending and ending not in known:
-        raise ValueError(f"{path} has an unknown ending; these are known: .{', .'.join(known)}")
+        raise ValueError(
+            f"{path} has an unknown file extension; known extensions: .{', .'.join(known)}"
+        )
     require_folder(path)
 
 
@@ -188,7 +190,7 @@ def tree(axes: Axes, plan: Plan, nodes: int = NODES) -> None:
     axes.margins(y=0.15)
     below = plan.parent.size - at.size
     label = f"assembly tree: {at.size} fronts"
-    axes.set_title(f"{label} of the most work, {below} more below" if below else label)
+    axes.set_title(f"{label} with the most work, {below} below not shown" if below else label)
 
 
 def _largest_subtrees(parent: np.ndarray, flops: np.ndarray, nodes: int) -> np.ndarray:

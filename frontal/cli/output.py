@@ -18,7 +18,9 @@ def require_vector(path: str | None) -> None:
     if path is None:
         return
     if not path.lower().endswith(VECTORS):
-        raise ValueError(f"{path} has an unknown ending; these are known: {', '.join(VECTORS)}")
+        raise ValueError(
+            f"{path} has an unknown file extension; known extensions: {', '.join(VECTORS)}"
+        )
     require_folder(path)
 
 

@@ -60,7 +60,7 @@ class Cholmod:
         from sksparse import cholmod
 
         if not hasattr(cholmod, "analyze"):
-            raise ImportError("scikit-sparse 0.4 is asked for, another version is installed")
+            raise ImportError("scikit-sparse 0.4 is required, another version is installed")
         self.api, self.A, self.b = cholmod, sp.csc_matrix(A), b
 
     def first(self) -> None:
@@ -89,7 +89,7 @@ class Pardiso:
 
         rows = sp.csr_array(A)
         if not np.diff(rows.indptr).all():
-            raise ValueError("PARDISO takes no empty row")
+            raise ValueError("PARDISO does not accept empty rows")
         self.solver = PyPardisoSolver(mtype=self.TYPES[kind][A.dtype.kind == "c"])
         self.A, self.b = rows if kind == "general" else _upper(rows), b
         self.A.sort_indices()
@@ -235,8 +235,8 @@ def _outcome(pipe: Connection, seconds: float) -> show.Record:
         if pipe.poll(seconds):
             return pipe.recv()
     except EOFError:
-        return {"failed": "ended without an answer"}
-    return {"failed": f"not done after {seconds:g} s"}
+        return {"failed": "ended without a result"}
+    return {"failed": f"not finished after {seconds:g} s"}
 
 
 def _measure(

@@ -156,8 +156,8 @@ def _check_folder() -> None:
         (jit._FOLDER / "warm").unlink(missing_ok=True)
     except OSError as error:
         raise OSError(
-            f"compiled code cannot be kept in {jit._FOLDER}: {error}; set FRONTAL_CACHE_DIR to a "
-            "folder that can be written now, and read later"
+            f"compiled code cannot be cached in {jit._FOLDER}: {error}; set FRONTAL_CACHE_DIR to "
+            "a folder that is writable now and readable later"
         ) from error
 
 

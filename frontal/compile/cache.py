@@ -130,7 +130,7 @@ class DiskCache(FunctionCache):
             if not data.library.has_dynamic_globals:
                 self._write(sig, data)
         except OSError as error:
-            log.info("compiled code is not kept: %s", error)
+            log.info("compiled code is not cached: %s", error)
         finally:
             claims = locks.current()
             if claims is not None:
@@ -151,7 +151,7 @@ class DiskCache(FunctionCache):
         except FileNotFoundError:
             pass
         except Exception as error:  # unpickling a damaged file may raise anything
-            log.info("compiling anew what cannot be read from %s: %r", path, error)
+            log.info("recompiling, because the cached code in %s cannot be read: %r", path, error)
         return None
 
     def _stored(self, path: Path) -> tuple[Untyped, list[Untyped], Stamp]:
@@ -185,7 +185,7 @@ class DiskCache(FunctionCache):
             return _units[called]
         _, code, stamp = self._stored(self._folder / called.name)
         if stamp != called:
-            raise ValueError(f"{called.name} has been compiled anew since")
+            raise ValueError(f"{called.name} has been recompiled since")
         return self._bitcode_unit(codegen, code[0], stamp)
 
     def _write(self, sig: Signature, data: CompileResult) -> None:
@@ -241,5 +241,5 @@ def _checked(content: bytes) -> bytes:
     """Return the contents of a file after its checksum, verified."""
     body = content[_CHECKSUM:]
     if zlib.crc32(body).to_bytes(_CHECKSUM, "little") != content[:_CHECKSUM]:
-        raise ValueError("the checksum is wrong: the file was cut short or changed")
+        raise ValueError("the checksum is wrong: the file was truncated or changed")
     return body

@@ -55,9 +55,9 @@ if _TRIED:
 
     _OUTER["pipeline_class"], _INNER["pipeline_class"] = ForPython, ForCallers
 else:
-    log.info("the first call takes longer: this version of Numba was not tried here")
+    log.info("the first call takes longer: frontal is not tested with this version of Numba")
 if not _FOLDER.is_dir():
-    log.info("compiling for the first time: some 10 seconds, then kept in %s", _FOLDER)
+    log.info("compiling for the first time: about 10 seconds; the code is cached in %s", _FOLDER)
 
 
 def _compiled(

@@ -65,7 +65,7 @@ def by_method(**functions: Callable[..., Untyped]) -> Callable[..., Untyped]:
     """
 
     def chosen(work: Untyped, *args: Untyped) -> Untyped:
-        raise TypeError("for compiled code alone")
+        raise TypeError("only compiled code can call this function")
 
     class Chosen(AbstractTemplate):
         key = chosen

@@ -127,7 +127,7 @@ class CpuFactor:
 
     def profile(self) -> Any:
         """See `NumericFactor`."""
-        raise ValueError('only factors on a GPU have a profile; take backend="gpu"')
+        raise ValueError("only factors on a GPU have a profile. Try: backend='gpu'")
 
     # --- vectors -----------------------------------------------------------------------------
 

@@ -101,25 +101,25 @@ def load(cls: type[Kept], path: str | os.PathLike[str]) -> Kept:
     with named(path), _opened(path) as archive:
         header = archive.header
         if header.get("kind") != KIND:
-            raise ValueError("it holds no analysis; give a file that Analysis.save wrote")
+            raise ValueError("the file contains no analysis. Try: a file written by Analysis.save")
         if header.get("format") != FORMAT:
             raise ValueError(
-                f"it is in format {header.get('format')} of analyses, by frontal "
-                f"{header.get('version')}, and frontal {__version__} reads format {FORMAT}; "
-                "analyze the matrix again, or load the file where it was saved"
+                f"the analysis has format {header.get('format')}, saved by frontal "
+                f"{header.get('version')}, but frontal {__version__} reads format {FORMAT}. Try: "
+                "analyze the matrix again, or load the file with the version that saved it"
             )
         return _analysis(cls, archive)
 
 
 def _opened(path: Path) -> Archive:
-    """Open the archive in a file; report format errors as "no file that Analysis.save wrote"."""
+    """Open the archive in a file; report format errors as "not written by Analysis.save"."""
     try:
         return Archive(path)
     except (MemoryError, OSError):
         raise
     except Exception as error:
-        what = "no file that Analysis.save wrote, or a damaged one"
-        raise ValueError(f"{what}: {error}; save the analysis again") from error
+        what = "the file was not written by Analysis.save, or is damaged"
+        raise ValueError(f"{what}: {error}. Try: save the analysis again") from error
 
 
 def _analysis(cls: type[Kept], archive: Archive) -> Kept:
@@ -140,7 +140,7 @@ def _analysis(cls: type[Kept], archive: Archive) -> Kept:
     )
     backend = header["first_backend"]
     if (backend is None) != (header["amendments"] == 0):
-        raise ValueError("its header contradicts itself about amendments")
+        raise ValueError("its header is inconsistent: amendments and first_backend disagree")
     if backend is None:
         return analysis
     symbolic = outcome.symbolic

@@ -307,14 +307,14 @@ class Analyzed(Versioned):
 
     def all_paired(self, matrix: Canonical) -> Self:
         """Return an analysis that pairs all tiny diagonal entries, if this one gave no pivots."""
-        log.info("no sound pivots in this order: each tiny diagonal entry gets a partner")
+        log.info("no acceptable pivots in this order: pairing each tiny diagonal entry")
         method = self.symbolic.method
         more = {"backend": self.backend, "fallback": self.fallback}
         return self.from_matrix(matrix, method, SymbolicOptions(pairs="all"), **more)
 
     def unpaired(self, matrix: Canonical) -> Self:
         """Return an analysis for LU with rows moved, after pairs gave no pivots."""
-        log.info("pairs of columns give no sound pivots: moving rows instead")
+        log.info("no acceptable pivots with pairs of columns: permuting rows instead")
         return self.from_matrix(matrix, LU, SymbolicOptions(pairs="none"), backend=self.backend)
 
     def snapshot(self, matrix: Canonical) -> Canonical:
@@ -353,7 +353,8 @@ class Analyzed(Versioned):
         if not same:
             raise ValueError(
                 f"the pattern differs from the analyzed one ({matrix.indptr[-1]} stored entries "
-                f"against {indptr[-1]}); keep explicit zeros in place, or analyze the matrix. If A "
-                "stores one triangle alone, say so by triangle='lower' or 'upper'"
+                f"instead of {indptr[-1]}). Likely causes: (a) explicit zeros were removed, (b) A "
+                "stores only one triangle. Try: keep explicit zeros, analyze the matrix again, or "
+                "pass triangle='lower' or 'upper' if A stores one triangle"
             )
         return matrix

@@ -371,7 +371,7 @@ def _demand_condition(factor: NumericFactor, pivot_ratio: float) -> None:
     B = factor.upload(np.ones((factor.symbolic.n, 1), factor.matrix_dtype, order="F"))
     X, errors, _ = refine.solve(system, B, None, True)
     if errors is None or errors.insufficient(system.limits):
-        raise ImpreciseError("refinement does not lead to a solution")
+        raise ImpreciseError("refinement does not converge")
     solution = Solution(factor, "N", X, B, errors)
     _require_condition(solution_condition(solution, roughly=True), system.eps)
 

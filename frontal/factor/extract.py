@@ -113,7 +113,7 @@ def upper_factor(factor: NumericFactor) -> sp.csc_array:
     if method.indefinite:
         if factor.subdiagonal().any():
             raise ValueError(
-                "U = D L^H is not triangular, since D has 2x2 blocks. Try: L and D, or LU by "
+                "U = D L^H is not triangular, since D has 2x2 blocks. Try: L and D, or LU with "
                 "kind='general'"
             )
         L = lower_factor(factor)
@@ -133,7 +133,7 @@ def block_diagonal(factor: NumericFactor) -> sp.csc_array:
     """Return D of LDL^H in elimination order, of the unscaled matrix."""
     method, n = factor.symbolic.method, factor.symbolic.n
     if not method.indefinite:
-        raise ValueError(f"the factors of {method.name} have no D: take L and U")
+        raise ValueError(f"the factors of {method.name} have no D. Try: L and U")
     diagonal, coupling = factor.diagonal(), factor.subdiagonal()
     coupling = coupling[:-1] if coupling.size else np.zeros(max(0, n - 1), factor.dtype)
     above = coupling.conj() if method.adjoint else coupling

@@ -284,8 +284,8 @@ def warned_of_underflow(errors: BackwardErrors, dtype: np.dtype) -> BackwardErro
     if errors.lost is None or not (errors.lost < 0).any():
         return errors
     warn(
-        f"a solution is so small that {dtype} holds few of its digits or none: what was computed "
-        "has been rounded to the nearest numbers, zero perhaps. Try: scale the right-hand side",
+        f"a solution is so small that {dtype} stores few of its digits or none: it was rounded to "
+        "the nearest numbers, possibly to zero. Try: scale the right-hand side",
         IllConditionedWarning,
     )
     names = ("residual", "componentwise", "rowwise")

@@ -27,8 +27,9 @@ def inertia(factor: NumericFactor) -> Inertia:
         return Inertia(n, 0, 0)
     if not method.inertia(factor.dtype):
         raise ValueError(
-            f"the inertia is that of D, and the method is {method.name}. Try: kind='symmetric' or "
-            "'hermitian' for a matrix that is; complex symmetric ones have none"
+            "the inertia needs D of a real symmetric or Hermitian matrix, but the method is "
+            f"{method.name}. Try: kind='symmetric' or 'hermitian' if the matrix is; complex "
+            "symmetric matrices have no inertia"
         )
     value, known = eigenvalues_of_pivots(factor), np.ones(n, bool)
     known[factor.nulls] = False

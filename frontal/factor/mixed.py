@@ -43,8 +43,8 @@ def require_double(dtype: np.dtype) -> None:
     """
     if np.dtype(dtype) not in _SINGLE:
         raise ValueError(
-            f"precision='mixed' factorizes a matrix of double precision in single, and the matrix "
-            f"is {dtype} already. Try: A.astype('float64'), or precision='full'"
+            f"precision='mixed' factorizes a double-precision matrix in single precision, but the "
+            f"matrix is already {dtype}. Try: A.astype('float64'), or precision='full'"
         )
 
 
@@ -70,8 +70,8 @@ def require_refinement(precision: str, steps: int | None) -> None:
         )
     if steps == 0 and precision == "mixed":
         raise ValueError(
-            "refine=0 gives what the factor does, and with precision='mixed' that is single. "
-            "Try: refine=None, or precision='full'"
+            "refine=0 returns unrefined solutions, which have only single precision with "
+            "precision='mixed'. Try: refine=None, or precision='full'"
         )
 
 
@@ -97,4 +97,4 @@ def require_range(diagonal: np.ndarray) -> None:
         size.max(initial=1.0) <= _MAX_SAFE_MODULUS
         and size.min(initial=1.0) >= 1 / _MAX_SAFE_MODULUS
     ):
-        raise ImpreciseError("diagonal entries are out of range")
+        raise ImpreciseError("diagonal entries are out of range for single precision")

@@ -250,7 +250,7 @@ class _FallbackPlan:
             return
         if self.analysis.engine.fallback is not None and not solver.fixes():
             column = smallest_pivot_column(solver.factor)
-            detail, dtype = "solutions are of null vectors alone", solver.factor.matrix_dtype
+            detail, dtype = "consistent systems are not solved", solver.factor.matrix_dtype
             raise SingularMatrixError.numerical(column, detail, dtype=dtype)
 
     def refuse_unmatched(self, solver: FactorSolver) -> None:
@@ -282,7 +282,7 @@ class _FallbackPlan:
         if not self.analysis.fallback:
             _check_promise(matrix, self.analysis)
             raise NotPositiveDefiniteError(column) from None
-        log.info("not positive definite at column %d: going on with LDL^H", column)
+        log.info("not positive definite at column %d: continuing with LDL^H", column)
         self._begin(self.analysis.as_indefinite())
 
     def not_symmetric(self) -> None:
@@ -290,7 +290,7 @@ class _FallbackPlan:
         matrix = self._on_host()
         if not self.analysis.fallback:
             _check_promise(matrix, self.analysis)
-        log.info("not symmetric: going on with LU")
+        log.info("not symmetric: continuing with LU")
         self._begin(self.analysis.as_general(matrix))
 
     def move(self, failed: LargeGrowth) -> None:
@@ -307,7 +307,7 @@ class _FallbackPlan:
                 return self.pair_or_replace()
             if symbolic.method == LU:
                 symbolic = place_delayed_last(symbolic, self._planned.symbolic)
-        log.info("%d columns without sound pivots are eliminated later", failed.columns.size)
+        log.info("%d columns without acceptable pivots are delayed", failed.columns.size)
         self.analysis = self._planned.with_fronts(symbolic)
 
     def pair_or_replace(self) -> None:
@@ -315,7 +315,7 @@ class _FallbackPlan:
         if self.analysis.tiny and self.analysis.choices.pairs == "auto":
             self._begin(self.analysis.all_paired(self._on_host()))
         else:
-            log.info("columns without sound pivots pile up: replacing these pivots")
+            log.info("too many columns without acceptable pivots: replacing these pivots")
             self.delaying = False
 
     def too_large(self, error: MemoryError) -> None:
@@ -325,12 +325,12 @@ class _FallbackPlan:
             raise FactorMemoryError.from_error(error) from None
         if requested(self.analysis.backend) != "auto" or self._memory != "auto":
             raise error
-        warn(f"the GPU is too small, the CPU takes over: {error}", PerformanceWarning)
+        warn(f"the GPU is too small; falling back to the CPU: {error}", PerformanceWarning)
         self._begin(self.analysis.analyzed_for(fallback, self._on_host()))
 
     def match_anew(self) -> None:
         """Analyze the pattern with a matching of the current values."""
-        log.info("tiny pivots by a matching of other values: analyzing these")
+        log.info("tiny pivots with a matching of other values: analyzing the new values")
         self.matched = True
         self._begin(self.analysis.analyzed_for(self.analysis.backend, self._on_host()))
 
@@ -341,7 +341,7 @@ class _FallbackPlan:
             raise error
         if fallback is not None:  # a GPU seeks pivots in tiles, the CPU in whole fronts
             warn(
-                "no accurate factor by the pivots that the GPU chose, the CPU takes over",
+                "GPU pivoting was not stable for this matrix; refactorizing on the CPU",
                 PerformanceWarning,
             )
             self._begin(self.analysis.analyzed_for(fallback, self._on_host()))

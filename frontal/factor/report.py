@@ -14,8 +14,8 @@ from .condition import ConditionEstimate
 def warn_of_rank(n: int, nulls: int) -> None:
     """Warn of a matrix of order n with `nulls` null columns."""
     warn(
-        f"the matrix is singular to working precision, of rank {n - nulls} of {n}: "
-        "solutions are zero in Factor.null_columns where b is in its range, and else huge",
+        f"the matrix is singular to working precision: its rank is {n - nulls} of {n}. Solutions "
+        "are zero in Factor.null_columns if b is in the range of the matrix, and huge otherwise",
         IllConditionedWarning,
     )
 

@@ -218,7 +218,7 @@ class FactorSolver:
     ) -> SolveInfo:
         X, errors, taken, estimate = solved
         if errors is None:
-            raise ValueError("solutions that were not judged have no report")
+            raise ValueError("no report is available: the backward error was not computed")
         # for nearly zero x the estimate may underflow to 0
         condition = None if estimate is None else max(1.0, estimate.condition)
         precision = max(errors.worst_normwise, eps_of(X.dtype))

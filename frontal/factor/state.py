@@ -153,7 +153,7 @@ class FactorState:
                 )
                 return
             except ImpreciseError as reason:
-                log.info("%s in single precision: going on in double", reason)
+                log.info("%s in single precision: refactorizing in double", reason)
             previous, before = None, Diagnosis(before.singular)
         options = {"memory": self.memory, "looked_at": looked_at, "renewed": renewed}
         self._take(factorize(matrix, self.analysis, progress, previous, before, **options), began)
@@ -178,7 +178,7 @@ class FactorState:
             try:
                 return question(solver)
             except ImpreciseError as reason:
-                log.info("%s in single precision: going on in double", reason)
+                log.info("%s in single precision: refactorizing in double", reason)
         self._to_double(solver)
         return question(self.solver)
 

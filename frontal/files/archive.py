@@ -69,7 +69,7 @@ class Archive:
             self._check_members(path.stat().st_size)
             header = json.loads(self.vector(_HEADER, np.uint8).tobytes())
             if not isinstance(header, dict):
-                raise ValueError("its header is no table of names")
+                raise ValueError("its header is not a JSON object")
         except BaseException:
             self._zip.close()
             raise
@@ -99,16 +99,19 @@ class Archive:
         try:
             info = self._zip.getinfo(f"{name}.npy")
         except KeyError:
-            raise ValueError(f"it has no {name}") from None
+            raise ValueError(f"it has no vector {name}") from None
         with self._zip.open(info) as stream:
             version = np.lib.format.read_magic(stream)
             if version != (1, 0):
                 raise ValueError(f"{name} is in version {version} of NumPy's format, not (1, 0)")
             shape, _, stored = np.lib.format.read_array_header_1_0(stream)
             if stored != dtype or len(shape) != 1:
-                raise ValueError(f"{name} is {stored} {shape}, no vector of {dtype}")
+                raise ValueError(f"{name} is {stored} {shape}, not a vector of {dtype}")
             if shape[0] < 0 or shape[0] * dtype.itemsize != info.file_size - stream.tell():
-                raise ValueError(f"{name} is told to have {shape[0]} entries, which is not true")
+                raise ValueError(
+                    f"{name}: header says {shape[0]} entries, "
+                    f"file has {info.file_size - stream.tell()} bytes"
+                )
         with self._zip.open(info) as stream:
             return np.lib.format.read_array(stream, allow_pickle=False)
 
@@ -117,10 +120,10 @@ class Archive:
         members = self._zip.infolist()
         names = [member.filename for member in members]
         if len(set(names)) < len(names):
-            raise ValueError("it has two vectors of one name")
+            raise ValueError("it has two vectors of the same name")
         for member in members:
             packed = member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED
             if packed or member.file_size != member.compress_size:
-                raise ValueError(f"{member.filename} is packed or encrypted")
+                raise ValueError(f"{member.filename} is compressed or encrypted")
         if sum(member.file_size for member in members) > size:
             raise ValueError("its vectors are larger than the file")

@@ -58,8 +58,8 @@ class _Bounded(io.RawIOBase):
         self._read += count
         if self._read > self._most:
             raise ValueError(
-                f"it unpacks to more than {self._most / 1e6:.0f} MB, {RATIO} times its size, which "
-                "no matrix does; if it is sound, unpack it first"
+                f"the file decompresses to more than {self._most / 1e6:.0f} MB, {RATIO} times its "
+                "size, which is implausible for a matrix; if it is correct, decompress it first"
             )
         return count
 
@@ -110,8 +110,8 @@ def check_entries(entries: int, least: int, available: int) -> None:
     """
     if entries < 0 or entries * least > available + least:
         raise ValueError(
-            f"its header promises {entries} numbers or entries, which take {least} bytes each at "
-            f"least, and the file has {available}: it was cut off, or the header is wrong"
+            f"the header declares {entries} numbers or entries of at least {least} bytes each, "
+            f"but the file has {available} bytes: it is truncated, or the header is wrong"
         )
 
 
@@ -125,8 +125,9 @@ def check_shape(rows: int, columns: int, entries: int) -> None:
     most = max(EMPTY, SPARSEST * entries)
     if not 0 <= rows <= most or not 0 <= columns <= most:
         raise ValueError(
-            f"its header promises {rows} rows and {columns} columns for {entries} entries, almost "
-            "all of them empty: the header is wrong, or no system can be solved with the matrix"
+            f"the header declares {rows} rows and {columns} columns, but only {entries} entries: "
+            "the header is wrong, or almost all rows or columns are empty and no system can be "
+            "solved with the matrix"
         )
 
 
@@ -135,15 +136,15 @@ def _check_npy(stream: io.IOBase | IO[bytes], size: int, name: str) -> None:
     version = npy.read_magic(stream)
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
     if read is None:
-        raise ValueError(f"{name} is in version {version} of NumPy's format; 1.0 and 2.0 are known")
+        raise ValueError(f"{name} is in version {version} of NumPy's format, not 1.0 or 2.0")
     shape, _, dtype = read(stream)
     entries = int(np.prod([int(length) for length in shape], dtype=object))
     if dtype.hasobject or dtype.subdtype or dtype.names:
-        raise ValueError(f"{name} holds {dtype}, which is no type of a number")
+        raise ValueError(f"{name} has dtype {dtype}, which is not a type of numbers")
     held = size - stream.tell()
     if min(shape, default=0) < 0 or entries * dtype.itemsize != held:
         raise ValueError(
-            f"{name} promises the shape {shape} of {dtype}, and there are {held} bytes"
+            f"{name} declares shape {shape} of {dtype}, but contains {held} bytes of data"
         )
 
 
@@ -155,7 +156,7 @@ def check_npy(path: Path) -> None:
     ValueError
     """
     with path.open("rb") as stream:
-        _check_npy(stream, path.stat().st_size, "it")
+        _check_npy(stream, path.stat().st_size, "the file")
 
 
 def check_npz(path: Path) -> None:
@@ -169,7 +170,8 @@ def check_npz(path: Path) -> None:
         promised = sum(info.file_size for info in archive.infolist())
         if promised > max(MAX_PACKED_BYTES, RATIO * path.stat().st_size):
             raise ValueError(
-                f"it unpacks to {promised / 1e6:.0f} MB, more than {RATIO} times its size"
+                f"the file decompresses to {promised / 1e6:.0f} MB, more than {RATIO} times its "
+                "size"
             )
         for info in archive.infolist():
             with archive.open(info) as stream:

@@ -39,9 +39,9 @@ def _empty(version: str, cls: type[Versioned]) -> Versioned:
 
 def _refusal(maker: str) -> str:
     return (
-        f"this pickle was made by {maker}, and frontal {__version__} is installed: a pickle is for "
-        "the version that made it. Make it again, or store analyses by Analysis.save, whose files "
-        "later versions check"
+        f"this pickle was written by {maker}, but frontal {__version__} is installed: only the "
+        "version that wrote a pickle can read it. Try: write it again, or store analyses by "
+        "Analysis.save, whose files later versions check"
     )
 
 
@@ -56,7 +56,7 @@ class _FormerModules(MetaPathFinder):
         ImportError
         """
         if fullname in _FORMER_MODULES:
-            raise ImportError(f"there is no {fullname}: {_refusal('frontal 0.2 or before')}")
+            raise ImportError(f"there is no module {fullname}: {_refusal('frontal 0.2 or before')}")
 
 
 sys.meta_path.append(_FormerModules())

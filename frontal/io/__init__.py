@@ -109,7 +109,7 @@ def read_vector(path: str | os.PathLike[str]) -> np.ndarray:
         else:
             x = np.loadtxt(path, ndmin=2)
             if x.size == 0:
-                raise ValueError("it holds no numbers")
+                raise ValueError("the file contains no numbers")
     return x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else x
 
 
@@ -174,7 +174,7 @@ def _endings(path: Path) -> tuple[str, str]:
 
 
 def _unknown(path: Path, known: list[str]) -> ValueError:
-    return ValueError(f"{path} has an unknown ending; these are known: {', '.join(known)}")
+    return ValueError(f"{path} has an unknown file extension; known extensions: {', '.join(known)}")
 
 
 def _dense(stored: np.ndarray | sp.coo_array) -> np.ndarray:
@@ -184,8 +184,8 @@ def _dense(stored: np.ndarray | sp.coo_array) -> np.ndarray:
     rows, columns = stored.shape
     if rows * columns > max(EMPTY, SPARSEST * stored.nnz):
         raise ValueError(
-            f"{rows} rows and {columns} columns with {stored.nnz} entries are a sparse matrix, and "
-            "no right-hand sides"
+            f"the file contains a sparse matrix of {rows} rows and {columns} columns with "
+            f"{stored.nnz} entries, not right-hand sides"
         )
     return stored.toarray()
 

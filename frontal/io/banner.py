@@ -61,11 +61,13 @@ def read_banner(stream: BufferedIOBase, available: int) -> Banner:
         line = stream.readline(HEADER)
         lines, size = lines + 1, size + len(line)
         if size > HEADER:
-            raise ValueError(f"there is no line of sizes in its first {HEADER} bytes")
+            raise ValueError(f"there is no size line in the first {HEADER} bytes")
     sizes = _sizes(line, lines, (not is_vector) + (not is_dense) + 1)
     rows, columns = sizes[0], 1 if is_vector else sizes[1]
     if symmetry != "general" and rows != columns:
-        raise ValueError(f"line {lines}: a {symmetry} matrix is square, not {rows} by {columns}")
+        raise ValueError(
+            f"line {lines}: a {symmetry} matrix must be square, not {rows} by {columns}"
+        )
     entries = _dense_entries(rows, columns, symmetry) if is_dense else sizes[-1]
     entry_bytes = _MIN_BYTES.get(field, 2) + (0 if is_dense else 2 if is_vector else 4)
     check_entries(entries, entry_bytes, available)
@@ -77,7 +79,7 @@ def _kind(line: bytes) -> tuple[str, bool, str, str]:
     """Return object, whether the format is dense, field and symmetry declared by a banner."""
     words = line.removeprefix(_MARK).decode("latin-1").lower().split()
     if not words or words[0] != "%%matrixmarket":
-        raise ValueError("it does not begin with a line '%%MatrixMarket matrix ...'")
+        raise ValueError("the file does not begin with a line '%%MatrixMarket matrix ...'")
     if len(words) != 5:
         raise ValueError(
             f"line 1: the banner has {len(words)} words, not 5: %%MatrixMarket, object, format, "
@@ -88,24 +90,26 @@ def _kind(line: bytes) -> tuple[str, bool, str, str]:
     names = "object", "format", "field", "symmetry"
     for word, choices, name in zip(words[1:], known, names, strict=True):
         if word not in choices:
-            raise ValueError(f"line 1: the {name} {word[:40]!r} is none of {', '.join(choices)}")
+            raise ValueError(f"line 1: the {name} {word[:40]!r} is not one of {', '.join(choices)}")
     kind, format_, field, symmetry = words[1:]
     if field == "pattern" and format_ == "array":
-        raise ValueError("line 1: an array has values, but its field is 'pattern'")
+        raise ValueError("line 1: an array stores values, so its field cannot be 'pattern'")
     if symmetry == "skew-symmetric" and field in ("pattern", "unsigned-integer"):
-        raise ValueError(f"line 1: a skew-symmetric matrix has signs, the field {field!r} has none")
+        raise ValueError(
+            f"line 1: a skew-symmetric matrix has signed values, the field {field!r} has none"
+        )
     if symmetry != "general" and kind == "vector":
-        raise ValueError(f"line 1: a vector is 'general', not {symmetry!r}")
+        raise ValueError(f"line 1: the symmetry of a vector must be 'general', not {symmetry!r}")
     return kind, format_ == "array", field, symmetry
 
 
 def _sizes(line: bytes, number: int, count: int) -> list[int]:
     words = line.split()
     if not words:
-        raise ValueError("the file ends before its line of sizes")
+        raise ValueError("the file ends before its size line")
     if len(words) != count or not all(word.isdigit() and len(word) < 20 for word in words):
         shown = line[:40].strip().decode("latin-1")
-        raise ValueError(f"line {number}: {shown!r} is no line of {count} sizes")
+        raise ValueError(f"line {number}: expected {count} sizes, not {shown!r}")
     return [int(word) for word in words]
 
 

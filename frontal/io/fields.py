@@ -120,17 +120,21 @@ class Lines:
     def _raise(self, report: np.ndarray, first: int, count: int, size: int) -> NoReturn:
         code, line = int(report[_CODE]), first + int(report[_LINE])
         if code == _NO_LINE:
-            ends = "the file ends" if first + count > len(self) else f"its {count} lines end"
-            raise ValueError(f"{ends} before {size} numbers were read, from line {first + 1} on")
+            ends = (
+                "the file ends" if first + count > len(self) else f"the declared {count} lines end"
+            )
+            raise ValueError(
+                f"{ends} before {size} numbers were read, starting at line {first + 1}"
+            )
         token = self.text[report[_FIRST] : report[_LAST]].tobytes().decode("latin-1").strip()
         token = repr(token[:_MAX_QUOTED])
         reason = {
             numbers.NOT_A_NUMBER: f"{token} is not a number",
-            numbers.NOT_AN_INTEGER: f"{token} is not an integer, but its format is",
+            numbers.NOT_AN_INTEGER: f"{token} is not an integer, but its format is for integers",
             numbers.TOO_LARGE: f"{token} is too large",
-            numbers.INEXACT: f"{token} is beyond 2^53 and no float64",
-            _CUT_OFF: f"the file ends inside of the field {token}: it was cut off",
-            _EXCESS: f"{token} is behind the fields of the format, or the last of {size} numbers",
+            numbers.INEXACT: f"{token} is beyond 2^53 and not exact in float64",
+            _CUT_OFF: f"the file ends inside the field {token}: it is truncated",
+            _EXCESS: f"{token} follows the last field of the format, or the last of {size} numbers",
         }[code]
         raise ValueError(f"line {line + 1}: {reason}")
 

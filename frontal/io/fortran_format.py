@@ -78,11 +78,11 @@ Field(start=5, width=4, decimals=0, scale=0, is_integer=True)]]
         first = _Parser(items)
         first.read()
         if first.place != len(items):
-            raise ValueError(f"{items[first.place :]!r} follows its end")
+            raise ValueError(f"{items[first.place :]!r} follows its closing parenthesis")
         repeated = _Parser(items, first.revert, first.scale)
         repeated.read()
         if not any(repeated.lines):
-            raise ValueError("it repeats no field")
+            raise ValueError("its repeated part has no field")
     except ValueError as error:
         raise ValueError(f"the Fortran format {text.strip()!r} cannot be read: {error}") from None
     if first.lines == repeated.lines:
@@ -125,7 +125,11 @@ class _Parser:
             item = _ITEM.match(self.items, self.place)
             if item is None:
                 rest = self.items[self.place : self.place + 10]
-                raise ValueError(f"{rest!r} is no item for numbers" if rest else "it has no end")
+                raise ValueError(
+                    f"{rest!r} is not an item for numbers"
+                    if rest
+                    else "its closing parenthesis is missing"
+                )
             begin, self.place = self.place, item.end()
             if item["group"] is not None:
                 self._repeat(int(item["group"] or 1), depth, begin)
@@ -145,7 +149,7 @@ class _Parser:
             fields = self._fields
             self._group(depth + 1)
             if fields == self._fields:
-                raise ValueError("a group of it has no field")
+                raise ValueError("it has a group without fields")
 
     def _item(self, item: re.Match[str]) -> None:
         if item["scale"] is not None:
@@ -169,9 +173,11 @@ class _Parser:
         decimals = 0 if is_integer else int(item["decimals"] or 0)
         self._fields += count
         if not width > 0 or self._column + width * count > _MAX_COLUMN:
-            raise ValueError(f"its lines have more than {_MAX_COLUMN} columns, or a field has none")
+            raise ValueError(f"a line has more than {_MAX_COLUMN} columns, or a field has width 0")
         if self._fields > _MAX_FIELDS or abs(self.scale) > _MAX_COLUMN or decimals > _MAX_COLUMN:
-            raise ValueError("its numbers are too large")
+            raise ValueError(
+                "its number of fields, its scale factor or its number of decimals is too large"
+            )
         for _ in range(count):
             self.lines[-1].append(Field(self._column, width, decimals, self.scale, is_integer))
             self._column += width

@@ -81,7 +81,7 @@ def read_harwell_boeing(path: Path) -> sp.csc_array:
 
 def _header(lines: Lines) -> _Declaration:
     if len(lines) < 4:
-        raise ValueError("the header has less than four lines")
+        raise ValueError("the header has fewer than four lines")
     counts = _integers(lines, 1, 0, 5)
     kind = lines[2][:3].upper()
     rows, columns, entries, elemental = _integers(lines, 2, 1, 5)
@@ -90,9 +90,13 @@ def _header(lines: Lines) -> _Declaration:
     if kind[0] not in "RCIP" or kind[1] not in _SYMMETRIES:
         raise ValueError(f"line 3: unknown matrix type {kind!r}")
     if kind[:2] == "PZ":
-        raise ValueError("line 3: a skew-symmetric matrix has signs, a pattern has none")
+        raise ValueError(
+            "line 3: a skew-symmetric matrix has signed values, a pattern has no values"
+        )
     if kind[1] in "SHZ" and rows != columns:
-        raise ValueError(f"line 3: a matrix of type {kind!r} is square, not {rows} by {columns}")
+        raise ValueError(
+            f"line 3: a matrix of type {kind!r} must be square, not {rows} by {columns}"
+        )
     line = lines[3]
     return _Declaration(
         kind, rows, columns, entries, counts[1:], [line[:16], line[16:32], line[32:52]]
@@ -105,7 +109,7 @@ def _integers(lines: Lines, k: int, first: int, last: int) -> list[int]:
     words = [line[i * _WIDTH : (i + 1) * _WIDTH].strip() for i in range(first, last)]
     for word in words:
         if word and not (word.isascii() and word.isdigit()):
-            raise ValueError(f"line {k + 1}: {word!r} is no number of the header")
+            raise ValueError(f"line {k + 1}: {word!r} is not a number")
     return [int(word or 0) for word in words]
 
 
@@ -113,14 +117,14 @@ def _format(header: _Declaration, k: int) -> Format:
     format_ = parse_format(header.formats[k])
     if k < 2 and not all(field.is_integer for line in format_.lines for field in line):
         shown = header.formats[k].strip()
-        raise ValueError(f"line 4: the format {shown!r} of {_LENGTHS[k]} is not one of integers")
+        raise ValueError(f"line 4: the format {shown!r} of {_LENGTHS[k]} is not an integer format")
     return format_
 
 
 def _check_rest(lines: Lines, first: int) -> None:
     """Raise if lines exceed the number declared by the header, or right-hand sides are missing."""
     if first > len(lines):
-        raise ValueError(f"the file has {len(lines)} lines, and its header declares {first}")
+        raise ValueError(f"the file has {len(lines)} lines, but its header declares {first}")
     for k in range(first, len(lines)):
         if lines[k].strip(" \x1a"):  # Ctrl-Z: the end of a text on some systems
             raise ValueError(f"line {k + 1} follows the lines that the header declares")
@@ -134,7 +138,8 @@ def _matrix(
     data = np.ones(header.entries) if header.kind[0] == "P" else data
     if indptr[-1] != header.entries:
         raise ValueError(
-            f"the last pointer is {indptr[-1] + 1}, not one more than the {header.entries} entries"
+            f"the last column pointer is {indptr[-1] + 1}, not one more than the {header.entries} "
+            "entries"
         )
     shape, symmetry = (header.rows, header.columns), _SYMMETRIES[header.kind[1]]
     A = checked(sp.csc_array((data, indices, indptr), shape=shape), "the matrix")

@@ -29,7 +29,7 @@ def raise_line_error(text: np.ndarray, report: np.ndarray, line: int, banner: Ba
     code = report[CODE]
     if code == entries.EXTRA:
         raise ValueError(
-            f"line {line}: there are more than the {banner.entries} entries that the line of sizes "
+            f"line {line}: there are more entries than the {banner.entries} that the size line "
             "declares"
         )
     token = _token(text, report[FIRST], report[LAST])
@@ -39,8 +39,8 @@ def raise_line_error(text: np.ndarray, report: np.ndarray, line: int, banner: Ba
 def raise_triangles(symmetry: str, lower: int, upper: int) -> NoReturn:
     """Raise ValueError for entries on both sides of the diagonal."""
     raise ValueError(
-        f"lines {lower} and {upper} are on two sides of the diagonal, but a {symmetry} file stores "
-        "one triangle, and the other one follows. If the file has both, its banner should say "
+        f"lines {lower} and {upper} are on opposite sides of the diagonal, but a {symmetry} file "
+        "stores only one triangle. If the file stores both triangles, its banner should say "
         "'general'"
     )
 
@@ -60,13 +60,15 @@ def _reason(code: int, token: str, banner: Banner) -> str:
     count = values + (0 if banner.is_dense else 1 if banner.is_vector else 2)
     sizes = f"a matrix of {banner.rows} rows and {banner.columns} columns"
     if code == numbers.INEXACT:
-        return f"{token} is beyond 2^53 and no float64; declare the field 'real' to round it"
-    comma = "; decimals follow a point, not a comma" if "," in token else ""
+        return (
+            f"{token} is beyond 2^53 and not exact in float64; declare the field 'real' to round it"
+        )
+    comma = "; the decimal separator is a point, not a comma" if "," in token else ""
     return {
         numbers.NOT_A_NUMBER: f"{token} is not a number{comma}",
         numbers.NOT_AN_INTEGER: f"{token} is not an integer, but the field is {banner.field!r}",
         numbers.TOO_LARGE: f"{token} is too large for the field {banner.field!r}",
-        entries.TOO_FEW: f"the line ends before its {count} numbers",
+        entries.TOO_FEW: f"the line has fewer than {count} numbers",
         entries.TOO_MANY: f"{token} follows the {count} numbers of the line",
         entries.NOT_AN_INDEX: f"{token} is not the number of a row or column",
         entries.NO_ROW: f"there is no row {token} in {sizes}",

@@ -79,8 +79,8 @@ class _Body:
             self._read_block(block)
         if self.done < self.banner.entries:
             raise ValueError(
-                f"the file ends after {self.done} of {self.banner.entries} entries: it was cut "
-                "off, or its line of sizes is wrong"
+                f"the file ends after {self.done} of {self.banner.entries} entries: it is "
+                "truncated, or its size line is wrong"
             )
         return self._dense() if self.banner.is_dense else self._sparse()
 
@@ -99,8 +99,8 @@ class _Body:
                 buffer[:rest] = buffer[cut:size].copy()
             elif size > _MAX_LINE:
                 raise ValueError(
-                    f"behind line {self.lines} is one of more than {_MAX_LINE} bytes: the file is "
-                    "no Matrix Market file, or has no ends of lines"
+                    f"the line after line {self.lines} has more than {_MAX_LINE} bytes: the file "
+                    "is not a Matrix Market file, or has no line breaks"
                 )
             else:
                 rest = size

@@ -37,12 +37,12 @@ def read_npz(path: Path) -> sp.csc_array:
     if form == "coo" and "coords" in members:
         coords = members["coords"]
         if coords.ndim != 2 or len(coords) != 2:
-            raise ValueError(f"coords has the shape {coords.shape}, not two rows")
+            raise ValueError(f"coords has shape {coords.shape}, but needs two rows")
         members["row"], members["col"] = coords
     data, *indices = (_array(members, name) for name in ("data", *_INDICES[form]))
     for name, values in zip(_INDICES[form], indices, strict=True):
         if values.dtype.kind not in "iu" or values.ndim != 1:
-            raise ValueError(f"{name} is {values.dtype} {values.shape}, no vector of integers")
+            raise ValueError(f"{name} is {values.dtype} {values.shape}, not a vector of integers")
     check_shape(*shape, data.size)
     _check_data(data, form)
     named = dict(zip(_INDICES[form], indices, strict=True))
@@ -68,15 +68,17 @@ def read_npy(path: Path) -> np.ndarray:
     x = np.load(path, allow_pickle=False)
     if x.dtype.kind not in "biufc" or x.ndim not in (1, 2):
         raise ValueError(
-            f"it holds an array of {x.dtype} and shape {x.shape}; right-hand sides are numbers, a "
-            "vector (n,) or columns (n, k)"
+            f"the file contains an array of {x.dtype} and shape {x.shape}; right-hand sides must "
+            "be numbers, a vector (n,) or columns (n, k)"
         )
     return x
 
 
 def _array(arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
     if name not in arrays:
-        raise ValueError(f"it holds no array {name!r}: SciPy's save_npz has not written it")
+        raise ValueError(
+            f"the file contains no array {name!r}: it was not written by SciPy's save_npz"
+        )
     return arrays[name]
 
 
@@ -86,16 +88,16 @@ def _form(arrays: dict[str, np.ndarray]) -> str:
     form = stored.item() if stored.size == 1 else None
     form = form.decode("ascii", "replace") if isinstance(form, bytes) else form
     if not isinstance(form, str) or form not in _INDICES:
-        raise ValueError(f"it holds the sparse format {form!r}; {', '.join(_INDICES)} are known")
+        raise ValueError(f"unknown sparse format {form!r}; known formats: {', '.join(_INDICES)}")
     return form
 
 
 def _shape(arrays: dict[str, np.ndarray]) -> tuple[int, int]:
     shape = _array(arrays, "shape")
     if shape.dtype.kind not in "iu" or shape.ndim != 1:
-        raise ValueError(f"shape is {shape.dtype} {shape.shape}, no vector of integers")
+        raise ValueError(f"shape is {shape.dtype} {shape.shape}, not a vector of integers")
     if shape.size != 2:
-        raise ValueError(f"it holds an array of {shape.size} dimensions, a matrix has two")
+        raise ValueError(f"the file contains an array of {shape.size} dimensions, a matrix has two")
     rows, columns = shape.tolist()
     return rows, columns
 

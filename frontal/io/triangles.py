@@ -64,9 +64,9 @@ def check_triangle(
     if lower.size and upper.size:
         low, high = ((rows[k] + 1, columns[k] + 1) for k in (lower[0], upper[0]))
         raise ValueError(
-            f"entries ({low[0]}, {low[1]}) and ({high[0]}, {high[1]}) are on two sides of the "
-            f"diagonal, but a {symmetry} file stores one triangle, and the other one follows. If "
-            "the file has both, it should declare a general matrix"
+            f"entries ({low[0]}, {low[1]}) and ({high[0]}, {high[1]}) are on opposite sides of the "
+            f"diagonal, but a {symmetry} file stores only one triangle. If the file stores both "
+            "triangles, it should declare a general matrix"
         )
     on = np.flatnonzero(rows == columns)
     wrong = {"hermitian": np.imag(values[on]), "skew-symmetric": values[on]}.get(symmetry)
@@ -83,5 +83,5 @@ def _mirrored(values: np.ndarray, symmetry: str) -> np.ndarray:
     if symmetry != "skew-symmetric":
         return values.conj() if symmetry == "hermitian" else values
     if values.dtype.kind == "i" and np.any(values == np.iinfo(values.dtype).min):
-        raise ValueError(f"-({values.min()}) is too large for an integer of 64 bits")
+        raise ValueError(f"-({values.min()}) is too large for a 64-bit integer")
     return -values

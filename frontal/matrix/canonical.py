@@ -336,8 +336,8 @@ def _two_dimensional(A: MatrixLike) -> Sparse:
     work = working_dtype(matrix.dtype, "A")
     refuse_inexact(matrix, "A")
     warn(
-        f"A is a dense array of shape {matrix.shape}; its zeros are dropped, "
-        "and a sparse format saves the search for them",
+        f"A is a dense array of shape {matrix.shape}; its zeros are dropped. Try: a sparse format, "
+        "which needs no search for zeros",
         SparseEfficiencyWarning,
     )
     return sp.csc_array(matrix.astype(work, copy=False))
@@ -372,7 +372,7 @@ def _arrays(A: Sparse, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarr
     if indices.dtype != np.int32 and nnz:
         limit = np.iinfo(np.int32).max
         if A.shape[0] > limit:
-            raise ValueError(f"the matrix has {A.shape[0]} rows, {limit} are supported")
+            raise ValueError(f"the matrix has {A.shape[0]} rows, at most {limit} are supported")
         indices = np.clip(indices, -1, limit)  # an index that would wrap around stays out of range
     return (
         indptr,

@@ -69,11 +69,11 @@ def _require_kind(kind: str, triangle: str, dtype: np.dtype) -> None:
     """Raise ValueError if `kind` does not define the other triangle."""
     if kind == "general":
         raise ValueError(
-            f"triangle={triangle!r} needs a symmetric matrix, and kind='general' says that it is "
-            "none. Try: kind='symmetric', 'hermitian' or 'spd'"
+            f"triangle={triangle!r} needs a symmetric matrix, but the matrix has "
+            "kind='general'. Try: kind='symmetric', 'hermitian' or 'spd'"
         )
     if kind == "auto" and dtype.kind == "c":
         raise ValueError(
-            f"triangle={triangle!r} does not tell what the other triangle of a complex matrix is. "
+            f"triangle={triangle!r} does not define the other triangle of a complex matrix. "
             "Try: kind='hermitian' or 'spd' for its adjoint, kind='symmetric' for its transpose"
         )

@@ -51,7 +51,7 @@ class HalfStorage:
         if wrong >= 0:
             column = int(np.searchsorted(self.indptr, wrong, "right")) - 1
             raise ValueError(
-                f"triangle={self.side!r} says that only the {self.side} triangle is stored, but "
+                f"triangle={self.side!r} means that only the {self.side} triangle is stored, but "
                 f"A[{self.indices[wrong]}, {column}] = {values[wrong]}. Try: "
                 f"scipy.sparse.{'tril' if self.side == 'lower' else 'triu'}(A), or triangle=None "
                 "for a matrix with both triangles"

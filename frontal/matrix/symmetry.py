@@ -217,10 +217,11 @@ def check_promise(kind: str, indptr: np.ndarray, indices: np.ndarray, data: np.n
         i, j = int(gap.row[worst]), int(gap.col[worst])
         reason = f"A[{i}, {j}] = {A[i, j]} and A[{j}, {i}] = {A[j, i]}"
     else:
-        reason = "an entry is stored whose counterpart is not"
+        reason = "an entry is stored without its counterpart"
     raise ValueError(
-        f"kind={kind!r} promises a {'Hermitian' if adjoint else 'symmetric'} matrix with both "
+        f"kind={kind!r} requires a {'Hermitian' if adjoint else 'symmetric'} matrix with both "
         f"triangles stored, but {reason}. Likely causes: (a) only one triangle was given: "
-        "A + scipy.sparse.tril(A, -1).conj().T completes a lower one, (b) rows were replaced, as "
-        "for boundary conditions, without their columns, (c) it is not symmetric: kind='auto'"
+        "A + scipy.sparse.tril(A, -1).conj().T completes a lower one, (b) rows were replaced, for "
+        "example for boundary conditions, but not their columns, (c) the matrix is not symmetric. "
+        "Try: kind='auto'"
     )

@@ -72,7 +72,7 @@ def _check_values(data: np.ndarray, ndim: int) -> None:
 
 def _check_integers(what: str, values: np.ndarray) -> None:
     if values.ndim != 1 or values.dtype.kind not in "iu":
-        raise ValueError(f"{what} is no vector of integers, but {values.dtype} {values.shape}")
+        raise ValueError(f"{what} is {values.dtype} {values.shape}, not a vector of integers")
 
 
 def _check_range(what: str, values: np.ndarray, count: int) -> None:
@@ -84,7 +84,7 @@ def _check_range(what: str, values: np.ndarray, count: int) -> None:
 def _check_order(indptr: np.ndarray) -> None:
     falls = np.flatnonzero(indptr[1:] < indptr[:-1])
     if falls.size:
-        raise ValueError(f"indptr falls after entry {falls[0]}")
+        raise ValueError(f"indptr decreases after entry {falls[0]}")
 
 
 def _check_pointers(A: Sparse, count: int, stored: int) -> None:
@@ -130,6 +130,6 @@ def _check_diagonals(A: Sparse) -> None:
     if A.offsets.size != A.data.shape[0]:
         raise ValueError(f"{A.offsets.size} offsets for {A.data.shape[0]} diagonals")
     if np.unique(A.offsets).size < A.offsets.size:
-        raise ValueError("offsets has a value twice")
+        raise ValueError("offsets contains a value twice")
     if A.offsets.size and max(int(A.offsets.max()), -int(A.offsets.min())) > _MAX_OFFSET:
-        raise ValueError(f"offsets has a value beyond {_MAX_OFFSET}")
+        raise ValueError(f"offsets contains a value beyond {_MAX_OFFSET}")

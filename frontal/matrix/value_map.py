@@ -64,16 +64,16 @@ class ValueMap:
         """Raise ValueError if the number of values does not fit, or the format has no order."""
         if self.format not in _ORDERED:
             raise ValueError(
-                f"an array of values was given, and the matrix that this factor was given last "
-                f"({self.format}) has no array with one value for each entry, in an order that "
-                "could be meant. Try: refactorize with the matrix itself, or give the factor a "
-                "CSC, CSR, COO or BSR matrix once, whose A.data are then understood"
+                f"an array of values needs an order, but the last matrix of this factor "
+                f"({self.format}) has no array with one value for each entry. Try: refactorize "
+                "with the matrix itself, or refactorize once with a CSC, CSR, COO or BSR matrix, "
+                "whose A.data defines the order"
             )
         count = math.prod(self.shape)
         if values.size != count:
             raise ValueError(
-                f"{values.size} values given, the {self.format} matrix that this factor was given "
-                f"last stores {count} entries"
+                f"{values.size} values given, but the last {self.format} matrix of this factor "
+                f"stores {count} entries"
             )
 
     def by_rows(self, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:

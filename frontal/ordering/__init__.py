@@ -126,7 +126,7 @@ def order(
     if method not in METHODS:
         raise ValueError(f"ordering is {method!r}; choose one of {', '.join(METHODS)}")
     if (perm is None) == (method == "given"):
-        raise ValueError("perm must come with the ordering 'given', and with no other")
+        raise ValueError("perm is required with ordering 'given', and only with it")
     if not isinstance(graph, Graph):
         graph = adjacency(graph)
     candidates = Candidates(graph, CostModel(reuse, rate, bandwidth, room))
@@ -169,5 +169,5 @@ def _permutation(perm: ArrayLike | None, n: int) -> np.ndarray:
             f"perm must hold {n} integers, but it has shape {perm.shape} and type {perm.dtype}"
         )
     if n and (perm.min() < 0 or perm.max() >= n or np.bincount(perm, minlength=n).max() > 1):
-        raise ValueError(f"perm is no permutation: each of 0 to {n - 1} must be in it once")
+        raise ValueError(f"perm is not a permutation: it must contain each of 0 to {n - 1} once")
     return perm.astype(np.int32)

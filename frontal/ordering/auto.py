@@ -66,7 +66,7 @@ def choose(candidates: Candidates, time_limit: float | None, threads: int | None
                 if metis.available():
                     _try_metis(candidates, components, HARD_GAIN if hard else METIS_GAIN, deadline)
         except (OrderingTimeout, RuntimeError) as error:
-            log.warning("%s. Going on without it", error)
+            log.warning("%s. Continuing without it", error)
         if "amd" not in candidates.tried and not dissections.suffice():
             candidates.add_amd()
 
@@ -78,7 +78,7 @@ def _by_layers(candidates: Candidates, threads: int, time_limit: float | None) -
     try:
         return candidates.add_layers(threads, time_limit)
     except (OrderingTimeout, RuntimeError) as error:
-        log.warning("%s. Going on without it", error)
+        log.warning("%s. Continuing without it", error)
         return False
 
 

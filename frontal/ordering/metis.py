@@ -66,7 +66,7 @@ class _Worker:
         except (OSError, EOFError) as error:
             raise RuntimeError(
                 "the process that runs METIS ended. Likely causes: (a) it ran out of memory; "
-                "(b) something killed it. Try the ordering 'amd', which needs less memory"
+                "(b) something killed it. Try: the ordering 'amd', which needs less memory"
             ) from error
         if status:
             raise RuntimeError(f"METIS failed: {reply.tobytes().decode()}")
@@ -167,8 +167,8 @@ class MetisRun:
     def __init__(self, components: Components, imbalance: int = -1) -> None:
         if not available():
             raise MetisNotFoundError(
-                "METIS needs the package pymetis, which is not installed; "
-                "try `pip install pymetis`, or the ordering 'amd'"
+                "METIS needs the package pymetis, which is not installed. "
+                "Try: `pip install pymetis`, or the ordering 'amd'"
             )
         worker = _take()
         self._worker: _Worker | None = worker  # None once done or cancelled
@@ -215,10 +215,10 @@ class MetisRun:
             return self._task.result(None if timeout == np.inf else timeout)
         except TimeoutError as error:
             raise OrderingTimeout(
-                f"METIS was not done in time ({timeout:.3g} s were left). Likely causes: "
+                f"METIS did not end in time ({timeout:.3g} s were left). Likely causes: "
                 "(a) the graph is larger than the time limit allows; (b) other work keeps the "
                 "processor busy. "
-                "Try a larger time limit, or the ordering 'amd', which is about ten times faster"
+                "Try: a larger time limit, or the ordering 'amd', which is about ten times faster"
             ) from error
         finally:
             self.cancel()

@@ -99,23 +99,23 @@ def _read(path: Path, key: str, matrix: Canonical) -> SymbolicOutcome | None:
     try:
         with Archive(path) as archive:
             if archive.header.get("kind") != KIND or archive.header.get("key") != key:
-                raise ValueError("it is of another pattern or version")
+                raise ValueError("it belongs to another pattern or version")
             outcome = read_outcome(archive)
         symbolic = outcome.symbolic
         if not (
             np.array_equal(symbolic.indptr, matrix.indptr)
             and np.array_equal(symbolic.indices, matrix.indices)
         ):
-            raise ValueError("it is of another pattern")
+            raise ValueError("it belongs to another pattern")
         with contextlib.suppress(OSError):  # the file may belong to another user
             os.utime(path)  # mark as recently used
         return outcome
     except FileNotFoundError:
         return None
     except (OSError, MemoryError) as error:
-        log.info("analyzing anew: %s cannot be read: %s", path, error)
+        log.info("analyzing again: %s cannot be read: %s", path, error)
     except Exception as error:  # a damaged file may cause any exception
-        log.warning("analyzing anew, and removing %s: %s", path, error)
+        log.warning("analyzing again and removing %s: %s", path, error)
         _remove(path)
     return None
 
@@ -124,14 +124,14 @@ def _store(path: Path, key: str, outcome: SymbolicOutcome, limit: int) -> None:
     """Write a file, and remove the least recently used files above the limit."""
     header, arrays = record(outcome)
     if sum(array.nbytes for array in arrays.values()) > limit:
-        log.info("the analysis is not kept: it is larger than FRONTAL_ANALYSIS_CACHE_BYTES")
+        log.info("the analysis is not stored: it is larger than FRONTAL_ANALYSIS_CACHE_BYTES")
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path, {"kind": KIND, "key": key, **header}, arrays)
         _evict_oldest(path.parent, limit)
     except OSError as error:
-        log.info("the analysis is not kept: %s", error)
+        log.info("the analysis is not stored: %s", error)
 
 
 def _evict_oldest(folder: Path, limit: int) -> None:

@@ -174,7 +174,9 @@ def read_fronts(
     for name, order in (("perm", perm), ("row_perm", row_perm)):
         check_permutation(prefix + name, order, n)
     if method.one_triangle and not np.array_equal(perm, row_perm):
-        raise ValueError(f"{prefix}row_perm is not {prefix}perm, and {method.name} moves no rows")
+        raise ValueError(
+            f"{prefix}row_perm differs from {prefix}perm, but {method.name} permutes no rows"
+        )
     types = {"pointer": np.int64}
     fronts = FrontArrays(
         *(archive.vector(prefix + name, types.get(name, np.int32)) for name in FrontArrays._fields)
@@ -192,7 +194,7 @@ def _matching(archive: Archive, n: int) -> Matching:
     scales = [archive.vector(name, np.float64) for name in ("row_scale", "col_scale")]
     for scale in scales:
         if scale.size != n or not np.all((scale > 0) & np.isfinite(scale)):
-            raise ValueError("a scaling is no vector of finite positive numbers, one a row")
+            raise ValueError(f"a scaling must hold {n} finite positive numbers")
     return Matching(rows, *scales, rank=n)
 
 

@@ -38,7 +38,7 @@ def check_permutation(name: str, perm: np.ndarray, n: int) -> None:
     """
     _check_size(name, perm, n)
     if n and (perm.min() < 0 or perm.max() >= n or np.bincount(perm, minlength=n).max() > 1):
-        raise ValueError(f"{name} is no permutation: each of 0 to {n - 1} must be in it once")
+        raise ValueError(f"{name} is not a permutation: it must contain each of 0 to {n - 1} once")
 
 
 def check_fronts(n: int, fronts: FrontArrays) -> None:
@@ -51,15 +51,15 @@ def check_fronts(n: int, fronts: FrontArrays) -> None:
     start, parent, pointer, rows = fronts
     count = parent.size
     _check_pointers("start", start, count, n)
-    _refuse("start", "stays at front", start[1:] <= start[:-1])
+    _refuse("start", "does not increase at front", start[1:] <= start[:-1])
     late = (parent > np.arange(count)) & (parent < count)
-    _refuse("parent", "is no later front, at front", ~late & (parent != -1))
+    _refuse("parent", "is not a later front, at front", ~late & (parent != -1))
     _check_pointers("pointer", pointer, count, rows.size)
     _check_lists("rows", pointer, rows, start[1:], n)
-    _refuse("rows", "has some of a root, front", (parent < 0) & (pointer[1:] > pointer[:-1]))
+    _refuse("rows", "has entries for root front", (parent < 0) & (pointer[1:] > pointer[:-1]))
     for name, what, front in (
-        ("parent", "is in no postorder, at front", _out_of_postorder(parent)),
-        ("rows", "has some that the parent has not, of front", _without_row(*fronts)),
+        ("parent", "is not in postorder, at front", _out_of_postorder(parent)),
+        ("rows", "has entries that the parent lacks, at front", _without_row(*fronts)),
     ):
         if front >= 0:
             raise ValueError(f"{name} {what} {front}")
@@ -107,7 +107,7 @@ def _check_pointers(name: str, pointer: np.ndarray, count: int, end: int) -> Non
     _check_size(name, pointer, count + 1)
     if pointer[0] != 0 or pointer[-1] != end:
         raise ValueError(f"{name} goes from {pointer[0]} to {pointer[-1]}, not from 0 to {end}")
-    _refuse(name, "falls after", pointer[1:] < pointer[:-1])
+    _refuse(name, "decreases after", pointer[1:] < pointer[:-1])
 
 
 def _check_lists(

@@ -62,7 +62,7 @@ def test_unknown_peers_are_named(capsys):
 
 
 @pytest.mark.parametrize(
-    ("made", "told"), [(Broken, "ZeroDivisionError: phase 22"), (Quiet, "without an answer")]
+    ("made", "told"), [(Broken, "ZeroDivisionError: phase 22"), (Quiet, "without a result")]
 )
 def test_a_peer_that_fails_is_a_row(made, told, monkeypatch):
     monkeypatch.setitem(peers.PEERS, "superlu", peers._PeerEntry(made, ()))
@@ -79,7 +79,7 @@ def test_a_peer_that_takes_too_long_is_ended():
     A = from_name("poisson2d:3")
     options = {"repeat": 1, "seconds": 0.01, "threads": 1}
     [(name, found)] = peers.compare(["superlu"], A, np.ones(9), "spd", **options)
-    assert (name, found["failed"]) == ("superlu", "not done after 0.01 s")
+    assert (name, found["failed"]) == ("superlu", "not finished after 0.01 s")
     assert multiprocessing.active_children() == []
 
 

@@ -120,4 +120,4 @@ def test_what_cannot_be_done(monkeypatch, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(jit, "_FOLDER", tmp_path / "file" / "inside")
     assert commands.main(["warm"]) == 1
-    assert "set FRONTAL_CACHE_DIR to a folder that can be written" in capsys.readouterr().err
+    assert "set FRONTAL_CACHE_DIR to a folder that is writable" in capsys.readouterr().err

@@ -88,7 +88,7 @@ def test_unknown_ending_is_found_before_the_work(tmp_path, capsys, monkeypatch, 
         pytest.importorskip("matplotlib")
     monkeypatch.setattr(cli, "_read", lambda *_: pytest.fail("the matrix was read"))
     assert cli.main([*arguments, str(tmp_path / "x.xyz")]) == 1
-    assert "x.xyz has an unknown ending" in capsys.readouterr().err
+    assert "x.xyz has an unknown file extension" in capsys.readouterr().err
 
 
 def test_folder_in_place_of_a_file_is_refused(tmp_path):
@@ -104,5 +104,5 @@ def test_endings_are_those_that_can_be_written(tmp_path):
     for ending in output.VECTORS:
         write_vector(tmp_path / f"x{ending}", np.ones(2))
         assert files.read_vector(tmp_path / f"x{ending}").tolist() == [1, 1]
-    with pytest.raises(ValueError, match="unknown ending"):
+    with pytest.raises(ValueError, match="unknown file extension"):
         write_vector(tmp_path / "x.rb", np.ones(2))

@@ -161,7 +161,7 @@ def emptied(pointer):
 
 
 DAMAGE = [
-    ("indptr", put(3, 10**12), "indptr falls after 3"),
+    ("indptr", put(3, 10**12), "indptr decreases after 3"),
     ("indptr", put(0, -1), "indptr goes from -1"),
     ("indptr", put(-1, 10**12), "indptr goes from 0 to 1000000000000"),
     ("indptr", lambda a: a[:-1], "indptr has 36 entries, not 37"),
@@ -171,28 +171,28 @@ DAMAGE = [
     ("indices", swap(0, 1), "indices is not ascending at 1"),
     ("indices", put(1, 0), "indices is not ascending at 1|no place for an entry"),
     ("indices", lambda a: a[:-1], "indptr goes from 0"),
-    ("indices", lambda a: a.reshape(1, -1), "no vector of int32"),
-    ("indices", lambda a: None, "it has no indices"),
-    ("indices", lambda a: np.array([None]), "Object arrays cannot|is object|is \\|O|no vector"),
-    ("order", put(0, 2**30), "order is no permutation"),
-    ("perm", put(0, -5), "perm is no permutation"),
+    ("indices", lambda a: a.reshape(1, -1), "not a vector of int32"),
+    ("indices", lambda a: None, "it has no vector indices"),
+    ("indices", lambda a: np.array([None]), "Object arrays cannot|is object|is \\|O|not a vector"),
+    ("order", put(0, 2**30), "order is not a permutation"),
+    ("perm", put(0, -5), "perm is not a permutation"),
     ("perm", swap(0, 35), "no place for an entry of column"),
     ("perm", lambda a: a[1:], "perm has 35 entries, not 36"),
-    ("row_perm", put(7, 2**31 - 1), "row_perm is no permutation"),
-    ("start", put(1, 10**9), "start falls after 1"),
-    ("start", lambda a: a[[0, 0, *range(2, a.size)]], "start stays at front 0"),
+    ("row_perm", put(7, 2**31 - 1), "row_perm is not a permutation"),
+    ("start", put(1, 10**9), "start decreases after 1"),
+    ("start", lambda a: a[[0, 0, *range(2, a.size)]], "start does not increase at front 0"),
     ("start", put(-1, 40), "start goes from 0 to 40, not from 0 to 36"),
-    ("parent", put(0, 0), "parent is no later front, at front 0"),
-    ("parent", put(0, 10**9), "parent is no later front, at front 0"),
-    ("parent", put(0, -2), "parent is no later front, at front 0"),
-    ("parent", put(0, -1), "rows has some of a root, front 0"),
-    ("pointer", put(1, -1), "pointer falls after 0"),
+    ("parent", put(0, 0), "parent is not a later front, at front 0"),
+    ("parent", put(0, 10**9), "parent is not a later front, at front 0"),
+    ("parent", put(0, -2), "parent is not a later front, at front 0"),
+    ("parent", put(0, -1), "rows has entries for root front 0"),
+    ("pointer", put(1, -1), "pointer decreases after 0"),
     ("pointer", put(-1, 2**62), "pointer goes from 0"),
     ("pointer", emptied, "pointer goes from 0 to 0"),
     ("rows", put(0, 36), "rows is outside of 0 to 35 at 0"),
     ("rows", put(0, 0), "rows is not ascending at 0"),
     ("rows", lambda a: a[:-1], "pointer goes from 0"),
-    ("matched_rows", put(2, 99), "matched_rows is no permutation"),
+    ("matched_rows", put(2, 99), "matched_rows is not a permutation"),
     ("row_scale", put(2, np.nan), "scaling"),
     ("col_scale", put(2, -1.0), "scaling"),
     ("col_scale", lambda a: a[1:], "scaling"),
@@ -216,11 +216,11 @@ def test_damage_that_only_the_tree_tells(tmp_path):
     assert arrays["parent"].tolist() == [1, 2, -1, 4, 5, -1]  # the last of a chain has two columns
     assert arrays["rows"].tolist() == [1, 2, 5, 6]
     for change, message in (
-        ({"parent": [2, 2, -1, 4, 5, -1]}, "rows has some that the parent has not, of front 0"),
-        ({"rows": [3, 2, 5, 6]}, "rows has some that the parent has not, of front 0"),
-        ({"rows": [2, 3, 5, 6]}, "rows has some that the parent has not, of front 0"),
-        ({"parent": [1, 2, -1, 4, -1, -1]}, "rows has some of a root, front 4"),
-        ({"parent": [3, 2, -1, 4, 5, -1]}, "parent is in no postorder, at front 0"),
+        ({"parent": [2, 2, -1, 4, 5, -1]}, "rows has entries that the parent lacks, at front 0"),
+        ({"rows": [3, 2, 5, 6]}, "rows has entries that the parent lacks, at front 0"),
+        ({"rows": [2, 3, 5, 6]}, "rows has entries that the parent lacks, at front 0"),
+        ({"parent": [1, 2, -1, 4, -1, -1]}, "rows has entries for root front 4"),
+        ({"parent": [3, 2, -1, 4, 5, -1]}, "parent is not in postorder, at front 0"),
     ):
         change = {name: np.array(values, np.int32) for name, values in change.items()}
         archive.write(path, header, arrays | change)
@@ -234,14 +234,14 @@ def test_damage_that_only_the_tree_tells(tmp_path):
 
 def test_rows_of_a_method_of_one_triangle_and_amendments(saved, tmp_path):
     for change, message in (
-        ({"row_perm": swap(0, 1)}, "row_perm is not perm"),
+        ({"row_perm": swap(0, 1)}, "row_perm differs from perm"),
         ({"first_rows": put(0, 120)}, "rows is outside"),
-        ({"first_perm": put(0, 120)}, "first_perm is no permutation"),
-        ({"amendments": 0}, "contradicts itself"),
+        ({"first_perm": put(0, 120)}, "first_perm is not a permutation"),
+        ({"amendments": 0}, "amendments and first_backend disagree"),
     ):
         with pytest.raises(ValueError, match=message):
             frontal.Analysis.load(with_change(saved, "amended", tmp_path / "d", **change))
-    with pytest.raises(ValueError, match="chosen_perm is no permutation"):
+    with pytest.raises(ValueError, match="chosen_perm is not a permutation"):
         frontal.Analysis.load(with_change(saved, "given", tmp_path / "d", chosen_perm=put(0, -1)))
 
 
@@ -282,9 +282,9 @@ def test_what_is_no_analysis(saved, tmp_path):
         with pytest.raises(ValueError, match="/no: "):
             frontal.Analysis.load(tmp_path / "no")
     sp.save_npz(tmp_path / "no.npz", POISSON)
-    with pytest.raises(ValueError, match=r"no.npz: no file that Analysis\.save wrote"):
+    with pytest.raises(ValueError, match=r"no.npz: the file was not written by Analysis\.save"):
         frontal.Analysis.load(tmp_path / "no.npz")
-    with pytest.raises(ValueError, match="it holds no analysis; give a file that"):
+    with pytest.raises(ValueError, match=r"the file contains no analysis\. Try: a file"):
         frontal.Analysis.load(with_change(saved, "lu", tmp_path / "kind", kind="factor"))
     with pytest.raises(FileNotFoundError):
         frontal.Analysis.load(tmp_path / "absent")
@@ -292,8 +292,8 @@ def test_what_is_no_analysis(saved, tmp_path):
 
 def test_other_versions_are_refused(saved, tmp_path):
     path = with_change(saved, "lu", tmp_path / "new", format=FORMAT + 1, version="9.1")
-    with pytest.raises(ValueError, match=rf"in format {FORMAT + 1} of analyses, by frontal 9.1, .*"
-                       rf"reads format {FORMAT}; analyze the matrix again"):  # fmt: skip
+    with pytest.raises(ValueError, match=rf"has format {FORMAT + 1}, saved by frontal 9.1, .*"
+                       rf"reads format {FORMAT}. Try: analyze the matrix again"):  # fmt: skip
         frontal.Analysis.load(path)
 
 
@@ -307,11 +307,11 @@ def test_no_memory_is_taken_for_what_the_file_cannot_hold(saved, tmp_path):
                 assert size in content
                 content = content.replace(size, b"(%d,)" % 2**60)
             new.writestr(info.filename, content)
-    with pytest.raises(ValueError, match=r"rows is told to have|Cannot parse|invalid"):
+    with pytest.raises(ValueError, match=r"rows: header says|Cannot parse|invalid"):
         frontal.Analysis.load(path)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
         new.writestr("header.npy", bytes(10**6))
-    with pytest.raises(ValueError, match="packed"):
+    with pytest.raises(ValueError, match="is compressed"):
         frontal.Analysis.load(path)
 
 

@@ -194,17 +194,17 @@ def test_pickles_of_other_versions_are_refused(monkeypatch):
                 pickle.loads(here[:cut])
         monkeypatch.setattr("frontal.files.versioned_pickle.__version__", "0.0.9")
         there = pickle.dumps(made)
-        with pytest.raises(pickle.UnpicklingError, match=r"and frontal 0\.0\.9 is installed"):
+        with pytest.raises(pickle.UnpicklingError, match=r"but frontal 0\.0\.9 is installed"):
             pickle.loads(here)
         monkeypatch.undo()
-        with pytest.raises(pickle.UnpicklingError, match=r"made by frontal 0\.0\.9"):
+        with pytest.raises(pickle.UnpicklingError, match=r"written by frontal 0\.0\.9"):
             pickle.loads(there)
 
 
 def test_pickles_of_version_02_are_refused_with_a_reason():
     """The first class beside `Analysis` in such a pickle is of a module that was renamed."""
     pickled = b"\x80\x04cfrontal.factor.analysis\nAnalysis\ncfrontal.symbolic.symbolic\nSymbolic\n."
-    with pytest.raises(ImportError, match=r"frontal 0\.2 or before.*Make it again"):
+    with pytest.raises(ImportError, match=r"frontal 0\.2 or before.*write it again"):
         pickle.loads(pickled)
 
 

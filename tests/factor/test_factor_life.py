@@ -133,7 +133,7 @@ def test_the_end_of_a_block_does_not_hide_an_error():
 def test_freed_factors_name_their_error_in_another_process():
     twin = pickle.loads(pickle.dumps(errors.FactorFreedError()))
     assert isinstance(twin, frontal.FrontalError)
-    assert "the analysis is still good" in str(twin)
+    assert "the analysis is still valid" in str(twin)
 
 
 # --- memory ------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_too_little_memory_goes_to_the_cpu(device, monkeypatch, automatic, kind)
     analysis = frontal.analyze(a, kind=kind)
     with monkeypatch.context() as patch:
         patch.setattr(device, "free_memory", lambda: 100)
-        with pytest.warns(errors.PerformanceWarning, match="the CPU takes over"):
+        with pytest.warns(errors.PerformanceWarning, match="falling back to the CPU"):
             factor = analysis.factorize(a)
     assert factor.info["backend"] == "cpu"
     np.testing.assert_allclose(a @ factor.solve(B), B, atol=1e-8)
@@ -250,7 +250,7 @@ def test_the_cpu_takes_over_where_the_pivots_of_the_gpu_do_not_do(monkeypatch):
 
     monkeypatch.setattr(FactorSolver, "examine", first_time)
     a = matrix("general", "f8")
-    with pytest.warns(errors.PerformanceWarning, match="the CPU takes over"):
+    with pytest.warns(errors.PerformanceWarning, match="refactorizing on the CPU"):
         factor = frontal.factorize(a, kind="general", backend="gpu")
     assert judged == [True, False]
     assert factor.info["backend"] == "cpu"

@@ -106,7 +106,7 @@ def test_failed_refactorize_says_so():
 def test_invalid_factor_of_unknown_history_claims_nothing():
     text = str(errors.FactorInvalidError())
     assert "has not completed" in text
-    assert "(a) another thread is refactorizing it, (b) the new values have no factor" in text
+    assert "(a) another thread is refactorizing it, (b) the new values could not be" in text
 
 
 # --- stored zeros ----------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def test_a_promise_that_is_broken_names_the_entries(device, where, dtype):
     c[12, 3] = 0.25
     c[3, 12] = 0.75
     analysis = frontal.analyze(s, kind="spd", backend=where)
-    told = r"kind='spd' promises.*A\[(12, 3|3, 12)\] = .*A\[(12, 3|3, 12)\] = "
+    told = r"kind='spd' requires.*A\[(12, 3|3, 12)\] = .*A\[(12, 3|3, 12)\] = "
     for given in forms(device, c, where):
         factor = analysis.factorize(s)
         with pytest.raises(ValueError, match=told):

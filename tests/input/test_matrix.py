@@ -258,7 +258,7 @@ def test_a_promise_is_kept_up_to_rounding(scale):
     assert matrix.method is CHOLESKY
     assert not matrix.hermitian
     dense[0, 1] += 1e-12 * scale
-    with pytest.raises(ValueError, match="promises"):
+    with pytest.raises(ValueError, match="requires"):
         canonical(sp.csc_array(dense), kind="spd")
 
 

@@ -24,31 +24,34 @@ def read(path, text):
     ("text", "message"),
     [
         ("real general\n2 2 2\n1 1 1\n", "ends after 1 of 2 entries"),
-        ("real general\n2 2 1\n1 1 1\n2 2 1\n", "line 4: there are more than the 1 entries"),
-        ("real general\n2 2 1\n1 1\n", "line 3: the line ends before its 3 numbers"),
+        ("real general\n2 2 1\n1 1 1\n2 2 1\n", "line 4: there are more entries than the 1"),
+        ("real general\n2 2 1\n1 1\n", "line 3: the line has fewer than 3 numbers"),
         ("real general\n2 2 1\n1 1 1 7\n", "line 3: '7' follows the 3 numbers"),
         ("real general\n2 2 1\n1 1 1 % no\n", "line 3: '%' follows the 3 numbers"),
         ("pattern general\n2 2 1\n1 1 5\n", "line 3: '5' follows the 2 numbers"),
-        ("complex general\n2 2 1\n1 1 5\n", "line 3: the line ends before its 4 numbers"),
+        ("complex general\n2 2 1\n1 1 5\n", "line 3: the line has fewer than 4 numbers"),
         ("real general\n2 2 1\n3 1 1\n", "line 3: there is no row '3' in a matrix of 2 rows"),
         ("real general\n2 2 1\n1 0 1\n", "line 3: there is no column '0'"),
         ("real general\n2 2 1\n1 -1 1\n", "line 3: '-1' is not the number of a row or column"),
         ("real general\n2 2 1\n1.0 1 1\n", "line 3: '1.0' is not the number"),
         ("real general\n2 2 1\n1 4294967297 1\n", "there is no column '4294967297'"),
         ("real general\n2 2 1\n1 18446744073709551617 1\n", "there is no column '18446744"),
-        ("real general\n2 2 1\n1 1 2,5\n", "'2,5' is not a number; decimals follow a point"),
-        ("real general\n2 2\n1 1 1\n", "line 2: '2 2' is no line of 3 sizes"),
-        ("real general\n2 2 99999999999999999999\n1 1 1\n", "is no line of 3 sizes"),
+        (
+            "real general\n2 2 1\n1 1 2,5\n",
+            "'2,5' is not a number; the decimal separator is a point",
+        ),
+        ("real general\n2 2\n1 1 1\n", "line 2: expected 3 sizes, not '2 2'"),
+        ("real general\n2 2 99999999999999999999\n1 1 1\n", "expected 3 sizes, not"),
         ("real general\n2 2 9223372036854775807\n1 1 1\n", "9223372036854775807 numbers"),
-        ("real general\n% note\n\n", "ends before its line of sizes"),
-        ("real symmetric\n2 3 1\n1 1 1\n", "a symmetric matrix is square, not 2 by 3"),
-        ("real symmetric\n2 2 2\n2 1 1\n1 2 1\n", "lines 3 and 4 are on two sides"),
+        ("real general\n% note\n\n", "ends before its size line"),
+        ("real symmetric\n2 3 1\n1 1 1\n", "a symmetric matrix must be square, not 2 by 3"),
+        ("real symmetric\n2 2 2\n2 1 1\n1 2 1\n", "lines 3 and 4 are on opposite sides"),
         ("real skew-symmetric\n2 2 2\n1 1 7\n2 1 1\n", "line 3: '7' on the diagonal"),
         ("integer skew-symmetric\n1 1 1\n1 1 7\n", "line 3: '7' on the diagonal"),
         ("complex hermitian\n1 1 1\n1 1 2 5\n", "line 3: '5' on the diagonal"),
-        ("pattern skew-symmetric\n2 2 1\n2 1\n", "has signs, the field 'pattern' has none"),
-        ("rational general\n1 1 1\n1 1 1\n", "the field 'rational' is none of real"),
-        ("real triangular\n1 1 1\n1 1 1\n", "the symmetry 'triangular' is none of general"),
+        ("pattern skew-symmetric\n2 2 1\n2 1\n", "has signed values, the field 'pattern' has none"),
+        ("rational general\n1 1 1\n1 1 1\n", "the field 'rational' is not one of real"),
+        ("real triangular\n1 1 1\n1 1 1\n", "the symmetry 'triangular' is not one of general"),
         ("real\n1 1 1\n1 1 1\n", "the banner has 4 words"),
         ("real general x\n1 1 1\n1 1 1\n", "the banner has 6 words"),
     ],
@@ -62,11 +65,11 @@ def test_declaration_that_contents_break_is_refused(tmp_path, text, message):
     ("text", "message"),
     [
         ("real general\n2 2\n1\n2\n3\n", "ends after 3 of 4 entries"),
-        ("real general\n2 1\n1\n2\n3\n", "line 5: there are more than the 2 entries"),
+        ("real general\n2 1\n1\n2\n3\n", "line 5: there are more entries than the 2"),
         ("real general\n2 1\n1 2\n", "line 3: '2' follows the 1 numbers"),
         ("complex hermitian\n1 1\n1 2\n", r"\(1\+2j\) on the diagonal, in column 1"),
-        ("real symmetric\n1 2\n1\n2\n", "a symmetric matrix is square"),
-        ("pattern general\n1 1\n1\n", "an array has values"),
+        ("real symmetric\n1 2\n1\n2\n", "a symmetric matrix must be square"),
+        ("pattern general\n1 1\n1\n", "an array stores values"),
     ],
 )
 def test_array_that_breaks_its_declaration_is_refused(tmp_path, text, message):
@@ -132,7 +135,7 @@ def test_vector_of_both_formats_is_read(tmp_path):
 def test_sparse_matrix_as_vector_is_refused(tmp_path):
     path = tmp_path / "x.mtx"
     path.write_text(BANNER + "real general\n1000000 1000000 1\n1 1 1\n")
-    with pytest.raises(ValueError, match="no right-hand sides"):
+    with pytest.raises(ValueError, match="not right-hand sides"):
         read_vector(path)
 
 
@@ -165,5 +168,5 @@ def test_small_blocks_change_no_bit(tmp_path, monkeypatch, field, symmetry):
 
 
 def test_line_without_end_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="behind line 2 is one of more than 1048576 bytes"):
+    with pytest.raises(ValueError, match="the line after line 2 has more than 1048576 bytes"):
         read(tmp_path / "a.mtx", BANNER + "real general\n9 9 9\n" + "1 " * 2**20)

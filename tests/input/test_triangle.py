@@ -107,5 +107,5 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="needs a symmetric matrix"):
         general.factorize(sp.tril(complex_one), triangle="lower")
     T = sp.csc_array(sp.tril(complex_one) + 1j * sp.eye_array(60))
-    with pytest.raises(ValueError, match="promises a Hermitian matrix"):
+    with pytest.raises(ValueError, match="requires a Hermitian matrix"):
         frontal.solve(T, np.ones(60), kind="hermitian", triangle="lower")

@@ -132,7 +132,7 @@ class _ForestPart:
     def factor(self) -> GpuFactor:
         """The factor of the forest."""
         if self._factor is None:
-            raise RuntimeError("nothing was factorized")
+            raise RuntimeError("no system has been factorized")
         return self._factor
 
     def solve(self, trans: str, B: AnyArray, asked: np.ndarray | None) -> BatchSolutions:

@@ -210,7 +210,7 @@ def _kind(name: str, arrays: Arrays, like: Argument | None, vectors: bool | None
         count = len(arrays) if kind != "matrix" else 1
         if kind != like.kind or count != like.batch.count:
             raise ValueError(
-                f"{name} is a {kind} of {count} and the other operand a {like.kind} of "
+                f"{name} is a {kind} of {count} but the other operand is a {like.kind} of "
                 f"{like.batch.count}; pass both as lists, as stacks or as single matrices"
             )
     return kind
@@ -222,7 +222,7 @@ def _check_types(name: str, arrays: Arrays, device: Device, like: Argument | Non
     dtype = arrays.dtype
     if dtype not in SCALARS:
         raise TypeError(
-            f"{name} has dtype {dtype}; there are float32, float64, complex64 and "
+            f"{name} has dtype {dtype}, not float32, float64, complex64 or "
             "complex128. Try: a.astype(numpy.float64)"
         )
     if like is not None and dtype != like.batch.dtype and like.batch.count:
@@ -258,7 +258,7 @@ def require_square(name: str, operand: Argument) -> None:
     if len(wrong):
         i = int(wrong[0])
         size = f"{operand.batch.m[i]} x {operand.batch.n[i]}"
-        raise ValueError(f"{name}: matrix {i} is {size}, and should be square")
+        raise ValueError(f"{name}: matrix {i} is {size}, but must be square")
 
 
 def require_sizes(

@@ -90,7 +90,7 @@ def _check(trans: str, a: MatrixBatch, x: MatrixBatch, y: MatrixBatch) -> None:
                 f"{name} is {vector.wrapper} {vector.dtype}, the matrices are {a.wrapper} {a.dtype}"
             )
         if not np.array_equal(vector.m, rows) or not (vector.n == 1).all():
-            raise ValueError(f"{name} must have one column, of as many rows as op(A) needs")
+            raise ValueError(f"{name} must have one column, and as many rows as op(A) requires")
 
 
 def _sizes(a: MatrixBatch) -> tuple[bytes, bytes, int]:

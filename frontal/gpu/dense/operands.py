@@ -250,7 +250,7 @@ def require(names: str, *pairs: tuple[np.ndarray, np.ndarray]) -> None:
             wrong = np.flatnonzero(sizes != expected)
             k = int(wrong[0])
             raise ValueError(
-                f"{names} do not fit: {sizes[k]} against {expected[k]} in matrix {k} "
+                f"sizes of {names} differ: {sizes[k]} and {expected[k]} in matrix {k} "
                 f"({len(wrong)} of {len(sizes)} matrices)"
             )
 
@@ -271,12 +271,14 @@ def _converted(batch: MatrixBatch, wrapper: str, count: int) -> MatrixBatch:
     if batch.wrapper == wrapper and batch.count == count:
         return batch
     if batch.count not in (1, count):
-        raise ValueError(f"batches of {batch.count} and {count} matrices do not go together")
+        raise ValueError(f"batches of {batch.count} and {count} matrices cannot be combined")
     old, sizes = batch.locator, [np.resize(x, count) for x in (batch.m, batch.n, batch.ld)]
     names = old.dtype.names or ()
     stride = int(old["stride"]) if "stride" in names and batch.count == count else 0
     if batch.wrapper == "vbatched" or ("p" in names and old["p"]):
-        raise ValueError("matrices given by pointers on the device go with their like only")
+        raise ValueError(
+            "a batch of pointers on the device and another kind of batch cannot be combined"
+        )
     if wrapper == "vbatched":
         first, step = int(old["a"]), stride * batch.dtype.itemsize
         pointers = first + step * np.arange(count, dtype=np.uint64)

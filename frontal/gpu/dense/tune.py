@@ -152,7 +152,7 @@ def sweep(
         try:
             changes += descent.run()
         except Exception as error:  # continue with the other routines
-            log.warning("%s keeps its defaults, with which it fails: %s", routine, error)
+            log.warning("%s is not tuned, because it fails with its defaults: %s", routine, error)
             continue
         if descent.values:
             numbers[routine] = descent.values
@@ -185,7 +185,7 @@ class _Sweep:
                 probe.expect()
             best = self._time()
         if math.isinf(best):
-            raise RuntimeError(f"{self.routine} does not repeat its results with its defaults")
+            raise RuntimeError(f"{self.routine} with its defaults does not reproduce its results")
         changes = []
         for knob in fields(kind):
             if choices(knob):

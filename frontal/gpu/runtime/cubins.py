@@ -72,7 +72,7 @@ class Cubins:
                     for record_key, body in codes.items():
                         stream.write(_RECORD.pack(record_key, zlib.crc32(body), len(body)) + body)
             except OSError as error:
-                log.info("compiled kernels are not kept: %s", error)
+                log.info("compiled kernels are not cached: %s", error)
 
     def _read(self) -> dict[bytes, bytes]:
         """Return all valid records."""

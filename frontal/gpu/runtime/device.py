@@ -184,7 +184,9 @@ class Device:
         try:  # a pool would round up to powers of two
             memory = PinnedMemory(max(size * dtype.itemsize, 1))
         except runtime.CUDARuntimeError as error:
-            raise MemoryError(f"{size * dtype.itemsize} bytes for copies: {error}") from error
+            raise MemoryError(
+                f"cannot pin {size * dtype.itemsize} bytes of host memory for copies: {error}"
+            ) from error
         return np.ndarray(size, dtype, PinnedMemoryPointer(memory, 0))
 
     def lane(self) -> CopyStream:

@@ -117,7 +117,9 @@ class Modules:
         try:
             module.load(code)
         except driver.CUDADriverError as error:  # compiled for another driver
-            log.info("compiling %s anew, which cannot be loaded: %s", source.file, error)
+            log.info(
+                "recompiling %s, because its cached code cannot be loaded: %s", source.file, error
+            )
             module = function.Module()
             module.load(self._code(source, recompile=True))
         return module

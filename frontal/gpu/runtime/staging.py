@@ -140,7 +140,9 @@ class Staging:
             while len(self._lanes) < count:
                 self._lanes.append(_StagingStream(self._cuda))
         except (OSError, AttributeError, self._cuda.runtime.CUDARuntimeError) as error:
-            log.info("copies from and to the device are the driver's alone: %s", error)
+            log.info(
+                "copies from and to the device use the driver only, without staging: %s", error
+            )
             self._failed = True
         return not self._failed
 

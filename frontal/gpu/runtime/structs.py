@@ -110,9 +110,11 @@ class Struct:
         narrow, wide = self.dtype_for(np.float32), self.dtype_for(np.float64)
         size, offsets = wide.itemsize, _offsets(wide)
         if (narrow.itemsize, _offsets(narrow)) != (size, offsets):
-            raise ValueError(f"{self.name} lies otherwise for other scalars: pad the real fields")
+            raise ValueError(
+                f"the layout of {self.name} depends on the scalar type: pad the real fields"
+            )
         if size % max(self.align, 1):
-            raise ValueError(f"{self.name} has {size} bytes, no multiple of {self.align}")
+            raise ValueError(f"{self.name} has {size} bytes, not a multiple of {self.align}")
         kind = f"{self.name}<SCALAR>" if self.template else self.name
         lines = [f"static_assert(sizeof({kind}) == {size});"]
         for name, offset in offsets.items():
@@ -202,7 +204,7 @@ def filled(
 
 def _fill(device: Device, out: np.ndarray, values: Mapping[str, Field], name: str) -> None:
     if missing := set(out.dtype.names or ()) ^ set(values):
-        raise TypeError(f"{name} has other fields: {', '.join(sorted(missing))}")
+        raise TypeError(f"fields and values of {name} differ: {', '.join(sorted(missing))}")
     for field, value in values.items():
         if isinstance(value, Mapping):
             _fill(device, out[field], value, f"{name}.{field}")

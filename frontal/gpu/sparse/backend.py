@@ -257,7 +257,7 @@ class GpuBackend:
         self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None
     ) -> NumericFactor:
         """See `protocol.Backend`: only the CPU takes factors that were computed elsewhere."""
-        raise TypeError("a factor goes from a GPU to the host, and not back")
+        raise TypeError("a factor can be copied from a GPU to the host, but not back")
 
 
 def factor_of(matrix: DeviceMatrix, workspace: FactorWorkspace) -> GpuFactor:

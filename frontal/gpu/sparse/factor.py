@@ -272,8 +272,8 @@ class GpuFactor:
     def _refuse_in_a_capture(self) -> None:
         if self.entries.device.capturing():
             raise ValueError(
-                "a graph is being captured, and b would have to be copied, into memory that is "
-                f"not kept for the graph. Try: b of {self.matrix_dtype} in Fortran order, with at "
+                "a graph is being captured, and b would have to be copied to memory that the graph "
+                f"does not own. Try: b of {self.matrix_dtype} in Fortran order, with at "
                 f"most {widest(self.entries.n)} columns"
             )
 

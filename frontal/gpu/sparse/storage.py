@@ -211,7 +211,7 @@ class State:
 
     def __init__(self, pattern: DevicePattern, storage: Storage) -> None:
         if storage.spare is None or storage.counters is None:
-            raise ValueError("a storage without memory for messages")
+            raise ValueError("this storage has no memory for messages")
         self._device, self.all, self.sent = pattern.device, storage.counters, storage.spare.sent
         self._device.clear(self.all)
         sizes = counter_sizes(pattern)

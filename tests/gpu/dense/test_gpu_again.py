@@ -171,7 +171,7 @@ def test_refusals_are_the_same_the_third_time(gpu):
             batched.solve_triangular(a, b, trans=[])
         with pytest.raises(ValueError, match="pass both as lists"):
             batched.solve_triangular(a, [b[0], b[1]])
-        with pytest.raises(ValueError, match="should be square"):
+        with pytest.raises(ValueError, match="must be square"):
             batched.cholesky(gpu.put(np.ones((2, 3, 4))))
 
 

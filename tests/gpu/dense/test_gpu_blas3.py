@@ -160,7 +160,7 @@ def test_gemm_of_a_stack_and_a_list(device):
 
 def test_gemm_refuses_sizes_that_do_not_fit(device):
     a, b, c = (MatrixBatch.from_array(device, device.xp.ones((3, n), order="F")) for n in (2, 2, 3))
-    with pytest.raises(ValueError, match=r"op\(A\), op\(B\) and C do not fit: .* in matrix 0"):
+    with pytest.raises(ValueError, match=r"sizes of op\(A\), op\(B\) and C differ: .* in matrix 0"):
         blas3.gemm("N", "N", 1.0, a, b, 0.0, c)
 
 

@@ -83,7 +83,7 @@ def test_what_has_another_pattern_or_kind_is_refused(device):
         )
     b = a.copy()
     b.data[1] += 0.1
-    with pytest.raises(ValueError, match="promises"):
+    with pytest.raises(ValueError, match="requires"):
         analysis.factorize(b)
     assert frontal.analyze(a, backend="gpu").factorize(b).analysis.method == "lu"
     b.data[1] = np.nan

@@ -168,7 +168,7 @@ def test_where_a_factor_goes_by_itself(use):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FRONTAL_BACKEND", "auto")
         patch.setattr("frontal.backend.choose._faster", lambda dtype, flops: "gpu")
-        with pytest.warns(frontal.PerformanceWarning, match="the CPU takes over"):
+        with pytest.warns(frontal.PerformanceWarning, match="falling back to the CPU"):
             assert auto.factorize(a).info["backend"] == "cpu"
         for memory in ("streamed", limit - 1):
             with pytest.raises(frontal.FactorMemoryError):

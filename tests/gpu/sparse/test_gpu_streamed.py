@@ -182,5 +182,5 @@ def test_no_graph_has_its_solves(use):
     b = put(device, np.ones((512, 1)))
     factor.solve(b, refine=0)
     device.is_capturing = True
-    with pytest.raises(ValueError, match="come from the host"):
+    with pytest.raises(ValueError, match="panels of this factor are on the host"):
         factor.solve(b, refine=0)

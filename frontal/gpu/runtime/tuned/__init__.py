@@ -64,7 +64,7 @@ def _read(source: Traversable) -> Numbers:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        log.warning("tuned numbers in %s are left aside: %s", source, error)
+        log.warning("the tuned numbers in %s are ignored: %s", source, error)
         return {}
 
 

@@ -95,6 +95,6 @@ class StreamedFactor(GpuFactor):
     def profile(self) -> FactorProfile:
         """See `NumericFactor`."""
         raise ValueError(
-            "a factor whose panels are on the host has no profile by levels. Try: memory='device', "
-            "or a smaller problem of the kind"
+            "a factor with panels on the host has no profile by levels. Try: memory='device', "
+            "or a smaller problem of this type"
         )

@@ -40,7 +40,7 @@ class StreamedSolver(DeviceSolver):
 
     def sweeps(self, width: int, flip: bool, lent: bool = False) -> SweepLaunches:
         """Raise an error: sweeps with panels from the host are no graph."""
-        raise ValueError("panels that come from the host are in no graph")
+        raise ValueError("copies of panels from the host cannot be part of a graph")
 
     def passes(self, total: int, flip: bool, into: Array | None = None) -> Iterator[Pass]:
         """See `DeviceSolver`.
@@ -52,7 +52,7 @@ class StreamedSolver(DeviceSolver):
         """
         if self.pattern.device.capturing():
             raise ValueError(
-                "a graph is being captured, and the panels of this factor come from the host. Try: "
+                "a graph is being captured, but the panels of this factor are on the host. Try: "
                 "memory='device', or solve before the capture begins"
             )
         first = 0

@@ -91,7 +91,7 @@ class DeviceSolver:
         if name not in self._sweeps:
             if self.pattern.device.capturing():
                 raise ValueError(
-                    "a graph is being captured, and what such a solve needs is not on the device "
+                    "a graph is being captured, but the data for this solve is not on the device "
                     f"yet. Try: solve once for {width} right-hand sides before the capture begins"
                 )
             if not self._messages or width > self._messages[-1].width:

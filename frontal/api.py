@@ -111,8 +111,10 @@ def solve(
     known = _known(A, kind, ordering, backend, triangle) if dtype == _dtype_of(A) else None
     if known is None:
         matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
-        known = matrix, _analyzed(matrix, kind, ordering, backend, 1, None)
-    factor = Factor(*known, None, singular, precision, memory)
+        analysis = _analyzed(matrix, kind, ordering, backend, 1, None)
+    else:
+        matrix, analysis = known
+    factor = Factor(matrix, analysis, None, singular, precision, memory)
     return factor.solve(b, refine=refine, return_info=return_info)
 
 
@@ -252,8 +254,10 @@ def factorize(
     known = _known(A, kind, ordering, backend, triangle, reuse, progress)
     if known is None:
         matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
-        known = matrix, _analyzed(matrix, kind, ordering, backend, reuse, progress)
-    return Factor(*known, progress, singular, precision, memory)
+        analysis = _analyzed(matrix, kind, ordering, backend, reuse, progress)
+    else:
+        matrix, analysis = known
+    return Factor(matrix, analysis, progress, singular, precision, memory)
 
 
 def _known(

@@ -1,4 +1,4 @@
-"""What systems of each kind compile: ``python -m tests.signatures`` writes `manifest.json`.
+"""What systems of each kind compile: ``python -m tests.signatures`` writes `signatures.json`.
 
 Each kind has a process with an empty cache: some minutes in all, and some more where kernels of a
 GPU are emulated.

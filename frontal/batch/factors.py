@@ -340,8 +340,8 @@ def _solve(
         return systems.solve(trans, B, block.refuse_non_finite)
     xp = module_of(B, True)
     k, parts = B.shape[1], xp.concatenate([B.real, B.imag], axis=1)
-    arguments = xp.ascontiguousarray(parts), block.refuse_non_finite
-    X, report, failures = systems.solve(trans, *arguments)
+    contiguous = xp.ascontiguousarray(parts)
+    X, report, failures = systems.solve(trans, contiguous, block.refuse_non_finite)
     return X[:, :k] + 1j * X[:, k:], report, failures
 
 

@@ -94,8 +94,8 @@ class HostSystems:
         numbers, symbolic, empty = self.numbers, self.symbolic, np.empty(0, np.int32)
         values = numbers.values[i]
         hermitian = is_hermitian(symbolic.indptr, symbolic.indices, values)
-        arrays = numbers.panels[i, : int(self._layout.panel[-1])], numbers.pivots[i], 0
-        host = HostFactor(*arrays, numbers.subdiagonal[i], empty)
+        panels = numbers.panels[i, : int(self._layout.panel[-1])]
+        host = HostFactor(panels, numbers.pivots[i], 0, numbers.subdiagonal[i], empty)
         scaling = None
         if symbolic.method.scaling:
             scaling = Scaling(numbers.row[i], numbers.column[i])

@@ -246,9 +246,16 @@ def timeline(axes: Axes, found: Analyzed) -> None:
     steps = np.unique(np.linspace(0, k.size - 1, min(k.size, _STEPS)).astype(int))
     times = np.concatenate([[0], end[steps]]) * 1e3
     most = np.maximum.reduceat(blocks, np.concatenate([[0], steps[:-1] + 1]))
-    mib = np.concatenate([[0], factor[steps]]) / 2**20, np.concatenate([[0], most]) / 2**20
-    names = "factor", "contribution blocks"
-    axes.stackplot(times, *mib, labels=names, colors=("#9ecae1", "#fdae6b"), step="pre")
+    factor_mib = np.concatenate([[0], factor[steps]]) / 2**20
+    blocks_mib = np.concatenate([[0], most]) / 2**20
+    axes.stackplot(
+        times,
+        factor_mib,
+        blocks_mib,
+        labels=("factor", "contribution blocks"),
+        colors=("#9ecae1", "#fdae6b"),
+        step="pre",
+    )
     axes.set(
         xlabel="modelled ms on one core", ylabel="MiB", xlim=(0, times[-1] or 1), ylim=(0, None)
     )

@@ -65,8 +65,13 @@ def progress() -> Iterator[Callable[[str, float, float], None] | None]:
     except ImportError:
         yield _name_phase
         return
-    columns = TextColumn("{task.description:14}"), BarColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with Progress(
+        TextColumn("{task.description:14}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bars:
         tasks: dict[str, TaskID] = {}
 
         def advance(phase: str, done: float, total: float) -> None:

@@ -114,8 +114,8 @@ class Analysis(Analyzed):
             return Factor(values, self, progress, singular, memory=memory, renewed=True)
         convert = partial(to_canonical, A, triangle, kind="general", adjoint=self.adjoint)
         matrix = convert(check_finite=check_finite, ordered=True)
-        args = self.matching_pattern(matrix), self, progress
-        return Factor(*args, singular, precision, memory, renewed=True)
+        matrix = self.matching_pattern(matrix)
+        return Factor(matrix, self, progress, singular, precision, memory, renewed=True)
 
     def _device_values(self, A: Untyped) -> tuple[Untyped, ValueMap] | None:
         try:

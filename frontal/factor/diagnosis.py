@@ -384,5 +384,6 @@ def _require_condition(estimate: ConditionEstimate, eps: float) -> None:
 
 def smallest_pivot_column(factor: NumericFactor) -> int:
     """Return the column of A with the smallest relative pivot."""
-    args = factor.matrix, factor.symbolic, factor.scaling, factor.subdiagonal()
-    return int(factor.symbolic.perm[int(np.argmin(relative_pivots(factor.diagonal(), *args)))])
+    coupling, symbolic = factor.subdiagonal(), factor.symbolic
+    size = relative_pivots(factor.diagonal(), factor.matrix, symbolic, factor.scaling, coupling)
+    return int(symbolic.perm[int(np.argmin(size))])

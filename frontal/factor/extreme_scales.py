@@ -97,8 +97,7 @@ def mended(
     columns = columns[~(fine & np.isfinite(errors.normwise[columns]))]
     if not columns.size:
         return X, errors, taken
-    subset = x[:, columns], b[:, columns]
-    solved, scaled_errors, more = _solve_scaled(factor, *subset, trans, steps)
+    solved, scaled_errors, more = _solve_scaled(factor, x[:, columns], b[:, columns], trans, steps)
     x = np.array(x, order="F")
     x[:, columns] = solved
     return factor.upload(x), _joined(errors, scaled_errors, columns), max(taken, more)
@@ -184,8 +183,13 @@ class Scaled(NamedTuple):
     def rescaled(self, row: np.ndarray, column: np.ndarray) -> Scaled:
         """Return the matrix scaled by other exponents of its rows and columns."""
         by_row, by_column = row - self.row, column - self.column
-        sides = self.row_shift + by_row[:, None], self.column_shift + by_column[:, None]
-        return Scaled(*_scaled_by(self.A, by_row, by_column), row, column, *sides)
+        return Scaled(
+            *_scaled_by(self.A, by_row, by_column),
+            row=row,
+            column=column,
+            row_shift=self.row_shift + by_row[:, None],
+            column_shift=self.column_shift + by_column[:, None],
+        )
 
     @property
     def holds(self) -> bool:

@@ -259,8 +259,8 @@ def _near_null(
 
 def _max_vectors(factor: NumericFactor) -> int:
     """Return the limit of sought vectors, at least the number of tiny and perturbed pivots."""
-    args = factor.matrix, factor.symbolic, factor.scaling, factor.subdiagonal()
-    size = relative_pivots(factor.diagonal(), *args)
+    coupling, symbolic = factor.subdiagonal(), factor.symbolic
+    size = relative_pivots(factor.diagonal(), factor.matrix, symbolic, factor.scaling, coupling)
     small = int((size <= NOISE * np.finfo(factor.dtype).eps).sum())
     return max(_MAX_NULL_VECTORS, small + factor.perturbed)
 
@@ -280,14 +280,14 @@ def _corrected(
     E may be a perturbed pivot. V - Ã^-1 A' V = Ã^-1 E V is no larger than V, if the vectors that
     Ã^-1 makes large are projected out.
     """
-    best = V, np.full(V.shape[1], np.inf)
+    best, norms = V, np.full(V.shape[1], np.inf)
     for _ in range(_MAX_CORRECTIONS + 1):
-        trial = _ordered(operator.A, V)
-        if trial[1].size < U.shape[1] or not (trial[1] < best[1] / 2).any():
+        trial, trial_norms = _ordered(operator.A, V)
+        if trial_norms.size < U.shape[1] or not (trial_norms < norms / 2).any():
             break
-        best = trial
-        V = best[0] - _correction(operator, best[0], U)
-    return _polished(operator, *best, U)
+        best, norms = trial, trial_norms
+        V = best - _correction(operator, best, U)
+    return _polished(operator, best, norms, U)
 
 
 @np.errstate(all="ignore")

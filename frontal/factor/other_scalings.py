@@ -75,13 +75,13 @@ class _LogEntries(NamedTuple):
     def by_turns(self) -> Exponents:
         """Divide rows and columns, in turn, by the square roots of their largest entries (Ruiz)."""
         n = self.matrix.shape[0]
-        scale = np.zeros(n), np.zeros(n)
+        row_scale, column_scale = np.zeros(n), np.zeros(n)
         for _ in range(_TURNS):
-            for place, side in zip((self.row, self.column), scale, strict=True):
+            for place, side in ((self.row, row_scale), (self.column, column_scale)):
                 largest = np.full(n, -np.inf)
-                np.maximum.at(largest, place, self._scaled(*scale))
+                np.maximum.at(largest, place, self._scaled(row_scale, column_scale))
                 side -= np.where(np.isfinite(largest), 0.5 * largest, 0.0)
-        return Exponents.from_logarithms(*scale)
+        return Exponents.from_logarithms(row_scale, column_scale)
 
     def rows_first(self) -> Exponents:
         """Scale the largest entry of each row, then of each column, to nearly 1."""

@@ -300,9 +300,9 @@ class _FallbackPlan:
         if self._rounds != _CPU_ROUND:
             symbolic = delay_to_parent(symbolic, failed.columns, failed.rows)
         else:
-            args = self._on_host(), self._planned.on("cpu"), self.plain
+            matrix, analysis = self._on_host(), self._planned.on("cpu")
             try:
-                symbolic = _attempt(*args, self.options(None, None)).symbolic
+                symbolic = _attempt(matrix, analysis, self.plain, self.options(None, None)).symbolic
             except DelayFailure:
                 return self.pair_or_replace()
             if symbolic.method == LU:

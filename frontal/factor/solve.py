@@ -183,8 +183,8 @@ class FactorSolver:
     ) -> tuple[Vectors, BackwardErrors, int]:
         """Improve inaccurate solutions by `refine.rescue` on the host."""
         factor = self.factor
-        host = factor.download(X), factor.download(B)
-        better, _, taken = refine.rescue(self.system(trans, B.dtype), *host, errors.rowwise)
+        x, b = factor.download(X), factor.download(B)
+        better, _, taken = refine.rescue(self.system(trans, B.dtype), x, b, errors.rowwise)
         X = factor.upload(np.asfortranarray(better))
         return X, factor.system(trans, B.dtype).measure(X, B)[1], taken
 

@@ -198,15 +198,15 @@ class _ForestSystem:
         self, solutions: _ForestSolution, solution_condition: Array | None = None
     ) -> CheckedSolutions:
         """Check solutions by errors, and by their condition numbers if given; wait."""
-        arguments = (
+        return self._solver.checks.solutions(
             solutions.sizes,
             self._norm,
             self.which,
             self.asked,
             solution_condition,
-            (self.factor.dtype, self.dtype),
+            types=(self.factor.dtype, self.dtype),
+            by_component=self.by_component,
         )
-        return self._solver.checks.solutions(*arguments, self.by_component)
 
     def chosen(
         self, better: AnyArray, trial: _ForestSolution, current: _ForestSolution

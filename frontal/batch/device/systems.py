@@ -83,8 +83,9 @@ class _ForestPart:
     def factorize(self) -> np.ndarray | int:
         """Factorize all systems; return the outcome of each, or one for all."""
         even = self._scale() if self.symbolic.method.scaling else None
-        arguments = self._flat, self._scales, self._factor, self._examination
-        self._factor = self._backend.attempted(*arguments)
+        self._factor = self._backend.attempted(
+            self._flat, self._scales, before=self._factor, examination=self._examination
+        )
         self._host = None
         self._solver.renew()
         if not self._examination.sufficient:
@@ -105,8 +106,15 @@ class _ForestPart:
             host_values = device.download(self.values)
             host_values[~np.isfinite(host_values).all(axis=1)] = 0
             both = np.empty((2, len(host_values), self.symbolic.n))
-            begin = pattern.row, pattern.column, self.symbolic.method.one_triangle, *both
-            good = scaled_each(pattern.indptr, pattern.indices, host_values, *begin)
+            good = scaled_each(
+                pattern.indptr,
+                pattern.indices,
+                host_values,
+                pattern.row,
+                pattern.column,
+                self.symbolic.method.one_triangle,
+                *both,
+            )
             even = device.upload(good.astype(np.uint8))
             row, column = (device.upload(factors) for factors in both)
         if self.row is None:
@@ -154,20 +162,18 @@ class _ForestPart:
         symbolic, n, size = self.symbolic, self.symbolic.n, int(self._offsets[-1])
         columns = slice(i * n, (i + 1) * n)
         single = HostFactor(
-            host.panels[i * size : (i + 1) * size].copy(),
-            *(
-                host.pivots[columns].copy(),
-                0,
-                host.subdiagonal[columns].copy(),
-                np.empty(0, np.int32),
-            ),
+            panels=host.panels[i * size : (i + 1) * size].copy(),
+            pivots=host.pivots[columns].copy(),
+            perturbed=0,
+            subdiagonal=host.subdiagonal[columns].copy(),
+            nulls=np.empty(0, np.int32),
         )
         values = self._device.download(self.values[i])
         hermitian = is_hermitian(symbolic.indptr, symbolic.indices, values)
         scaling = None
         if symbolic.method.scaling:
-            scales = self._device.download(self.row[i]), self._device.download(self.column[i])
-            scaling = Scaling(*scales)
+            download = self._device.download
+            scaling = Scaling(download(self.row[i]), download(self.column[i]))
         engine = self.analysis.on("cpu").engine
         return engine.from_host(single, symbolic.with_values(values, hermitian), scaling)
 

@@ -345,8 +345,8 @@ def _solve_triangular(
         require_sizes("b", right.batch.m, triangle.batch.n, "rows", "columns of a")
         input_batch = SourceBatch(rhs.batch, turned)
     uplo = "L" if lower == (op == letter) else "U"  # of the transpose if op changed
-    about = "L", uplo, op, "U" if unit else "N"
-    blas3.trsm(*about, 1.0, triangle.batch, right.batch, source=input_batch)
+    diag = "U" if unit else "N"
+    blas3.trsm("L", uplo, op, diag, 1.0, triangle.batch, right.batch, source=input_batch)
     return (right.result(),)
 
 

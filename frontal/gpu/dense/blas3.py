@@ -44,6 +44,7 @@ def gemm(
     b: Operand,
     beta: complex,
     c: Operand,
+    *,
     tile: int | None = None,
     stacked: bool = False,
 ) -> None:
@@ -69,15 +70,25 @@ def gemm(
     require("op(A), op(B) and C", (rows, c.rows), (inner, depth), (cols, c.cols))
     device, dtype = c.batch.device, c.batch.dtype
     vendor, numbers = vendor_of(device), launch.tuning("gemm", device.name)
-    product_arguments = (trans_a, trans_b), alpha, a, b, beta, c
-    if vendor and tile is None and vendor.gemm(*product_arguments, numbers.vendor):
+    trans = trans_a, trans_b
+    if vendor and tile is None and vendor.gemm(trans, alpha, a, b, beta, c, numbers.vendor):
         return
     chosen = _product_tile("gemm", c, 1.0, tile)
     sides = chosen.rows, chosen.cols
     if (
         vendor
         and stacked
-        and vendor.gemm_of_stacks(*product_arguments, numbers.stacks, numbers.together, sides)
+        and vendor.gemm_of_stacks(
+            trans,
+            alpha,
+            a,
+            b,
+            beta,
+            c,
+            min_order=numbers.stacks,
+            together=numbers.together,
+            tile=sides,
+        )
     ):
         return
     if alpha == 0:
@@ -167,6 +178,7 @@ def trsm(
     alpha: complex,
     a: Operand,
     b: Operand,
+    *,
     width: int | None = None,
     inverses: Inverses | None = None,
     source: SourceBatch | None = None,
@@ -352,8 +364,8 @@ def _product_tile(routine: str, c: Submatrix, share: float, tile: int | None) ->
         return launch.tiles(dtype)[tile]
     numbers = launch.tuning(routine, device.name)
     entries = int(share * (rows.astype(np.int64) * cols).sum())
-    sides = int(rows.max(initial=0)), int(cols.max(initial=0))
-    return launch.product_tile(*sides, entries, dtype, device.limits, numbers)
+    m, n = int(rows.max(initial=0)), int(cols.max(initial=0))
+    return launch.product_tile(m, n, entries, dtype, device.limits, numbers)
 
 
 def _group(device: Device, routine: str) -> int:

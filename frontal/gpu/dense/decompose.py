@@ -57,8 +57,14 @@ class Tall:
         self.m, self.n = np.maximum(m, n), np.minimum(m, n)
         if isinstance(a, Listed):
             row, column = a.form.row, a.form.column
-            steps = np.where(self.turned, column, row), np.where(self.turned, row, column)
-            self.arrays: Arrays = a.with_form(Form(a.dtype, self.m, self.n, *steps))
+            form = Form(
+                a.dtype,
+                self.m,
+                self.n,
+                row=np.where(self.turned, column, row),
+                column=np.where(self.turned, row, column),
+            )
+            self.arrays: Arrays = a.with_form(form)
         else:
             self.arrays = transposed(a) if self.turned else a
 

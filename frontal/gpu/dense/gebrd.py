@@ -76,13 +76,13 @@ def gebrd(a: MatrixBatch, panels: bool = False, factors: bool = True) -> Bidiago
         left, right = panel_workspaces[bool(once)]
         if once:
             _labrd_once(a, j, (*reduced.batches, left, right), once)
-            windows = Submatrix(left, j + PANEL), Submatrix(right, 0, j + PANEL)
-            gemm("N", "N", -1.0, *windows, 1.0, Submatrix(a, j + PANEL, j + PANEL))
+            v, u = Submatrix(left, j + PANEL), Submatrix(right, 0, j + PANEL)
+            gemm("N", "N", -1.0, v, u, 1.0, Submatrix(a, j + PANEL, j + PANEL))
             continue
         block, shared = launch.labrd(a.count, a.device.limits)
         _launch(a, "labrd", j, (*reduced.batches, left, right), block, shared)
-        windows = Submatrix(left, j + PANEL), Submatrix(right, j + PANEL)
-        gemm("N", "C", -1.0, *windows, 1.0, Submatrix(a, j + PANEL, j + PANEL))
+        v, u = Submatrix(left, j + PANEL), Submatrix(right, j + PANEL)
+        gemm("N", "C", -1.0, v, u, 1.0, Submatrix(a, j + PANEL, j + PANEL))
     if factors:
         reduced.q.factor()
         reduced.p.factor()

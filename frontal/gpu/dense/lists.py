@@ -242,8 +242,15 @@ class Batch(Sequence[Array]):
         places = self._places
         if places is None:
             places = device.pointer(self._flat) + form.offsets
-        about = self.pointers, table, (form.m, form.n, ld), (self,), places
-        return operands.MatrixBatch.at(device, form.dtype, *about)
+        return operands.MatrixBatch.at(
+            device,
+            form.dtype,
+            self.pointers,
+            table,
+            sizes=(form.m, form.n, ld),
+            keep=(self,),
+            places=places,
+        )
 
     def __len__(self) -> int:
         return self.form.count

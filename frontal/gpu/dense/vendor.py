@@ -46,10 +46,18 @@ class Vendor:
             return False
         name, handle = f"{_LETTER[c.batch.dtype.char]}gemm", self._handles.get_cublas_handle()
         scalars = np.array([alpha, beta], c.batch.dtype)
-        sizes = int(c.rows[0]), int(c.cols[0]), depth
-        sources = (scalars[:1].ctypes.data, *_place(a), *_place(b), scalars[1:].ctypes.data)
-        operations = (_OPERATION[x] for x in trans)
-        getattr(self._cublas, name)(handle, *operations, *sizes, *sources, *_place(c))
+        getattr(self._cublas, name)(
+            handle,
+            *(_OPERATION[x] for x in trans),
+            int(c.rows[0]),
+            int(c.cols[0]),
+            depth,
+            scalars[:1].ctypes.data,
+            *_place(a),
+            *_place(b),
+            scalars[1:].ctypes.data,
+            *_place(c),
+        )
         return True
 
     def gemm_of_stacks(
@@ -60,6 +68,7 @@ class Vendor:
         b: Submatrix,
         beta: complex,
         c: Submatrix,
+        *,
         min_order: int,
         together: int,
         tile: tuple[int, int],
@@ -74,8 +83,8 @@ class Vendor:
         depth = int(op_sizes(a, trans[0])[1][0]) if count else 0
         if not (stacks and _work(c, depth) >= min_order**3):
             return False
-        sides = zip((int(c.rows[0]), int(c.cols[0])), tile, strict=True)
-        padded = [-(-size // side) * side for size, side in sides]
+        m, n = int(c.rows[0]), int(c.cols[0])
+        padded = [-(-size // side) * side for size, side in zip((m, n), tile, strict=True)]
         if count * prod(padded) * depth * (4 if c.batch.dtype.kind == "c" else 1) < together:
             return False
         letter = _LETTER[c.batch.dtype.char]
@@ -83,17 +92,27 @@ class Vendor:
         scalars = np.array([alpha, beta], c.batch.dtype)
         (at_a, *layout_a), (at_b, *layout_b), (at_c, *layout_c) = map(_places, (a, b, c))
         alpha_address, beta_address = (x.ctypes.data for x in (scalars, scalars[1:]))
-        sizes = (
-            *(_OPERATION[x] for x in trans),
-            int(c.rows[0]),
-            int(c.cols[0]),
-            depth,
-            alpha_address,
-        )
+        op_a, op_b = (_OPERATION[x] for x in trans)
 
         def enqueue(a: int, b: int, c: int, _keep: np.ndarray = scalars) -> None:
             handle = handles.get_cublas_handle()
-            product(handle, *sizes, a, *layout_a, b, *layout_b, beta_address, c, *layout_c, count)
+            product(
+                handle,
+                op_a,
+                op_b,
+                m,
+                n,
+                depth,
+                alpha_address,
+                a,
+                *layout_a,
+                b,
+                *layout_b,
+                beta_address,
+                c,
+                *layout_c,
+                count,
+            )
 
         c.batch.device.call(enqueue, (at_a, at_b, at_c))
         return True
@@ -114,10 +133,17 @@ class Vendor:
             return False
         name, handle = f"{_LETTER[c.batch.dtype.char]}syrk", self._handles.get_cublas_handle()
         scalars = np.array([alpha, beta], c.batch.dtype)
-        sizes = int(c.rows[0]), depth
-        sources = (scalars[:1].ctypes.data, *_place(a), scalars[1:].ctypes.data)
-        about = _FILL[uplo], min(_OPERATION[trans], 1)
-        getattr(self._cublas, name)(handle, *about, *sizes, *sources, *_place(c))
+        getattr(self._cublas, name)(
+            handle,
+            _FILL[uplo],
+            min(_OPERATION[trans], 1),
+            int(c.rows[0]),
+            depth,
+            scalars[:1].ctypes.data,
+            *_place(a),
+            scalars[1:].ctypes.data,
+            *_place(c),
+        )
         return True
 
     def getrf(self, a: MatrixBatch, pivots: MatrixBatch, info: Array, min_order: int) -> bool:
@@ -129,8 +155,16 @@ class Vendor:
         address = int(a.locator["a"])
         size = getattr(self._cusolver, f"{letter}getrf_bufferSize")(handle, m, n, address, ld)
         work = a.device.xp.empty(size, a.dtype)
-        places = work.data.ptr, int(pivots.locator["a"]), a.device.pointer(info)
-        getattr(self._cusolver, f"{letter}getrf")(handle, m, n, address, ld, *places)
+        getattr(self._cusolver, f"{letter}getrf")(
+            handle,
+            m,
+            n,
+            address,
+            ld,
+            work.data.ptr,
+            int(pivots.locator["a"]),
+            a.device.pointer(info),
+        )
         return True
 
 

@@ -275,8 +275,8 @@ class Device:
         """Return contiguous arrays that start at given bytes of memory: a microsecond each."""
         places = map(memory.__add__, firsts)
         # CuPy takes a quarter longer with explicit strides, and with a dtype that is not a letter
-        about = repeat(dtype.char), places, repeat(None), repeat(order)
-        return list(map(self.xp.ndarray, shapes, *about))
+        dtypes, no_strides, orders = repeat(dtype.char), repeat(None), repeat(order)
+        return list(map(self.xp.ndarray, shapes, dtypes, places, no_strides, orders))
 
     def stream(self) -> int:
         """Return the handle of the current stream; the thread gets a context if it has none."""

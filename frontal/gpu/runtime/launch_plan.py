@@ -174,8 +174,9 @@ class LaunchRecorder:
             return True
         for k, block in enumerate(self._blocks):
             if block.begin <= address < block.end:
-                hole = len(self._launches), argument, byte, k, address - block.begin
-                self._holes.append(_Relocation(*hole))
+                self._holes.append(
+                    _Relocation(len(self._launches), argument, byte, k, address - block.begin)
+                )
                 return True
         if must and not any(begin <= address < end for begin, end in self._staying):
             self.give_up()
@@ -193,8 +194,15 @@ class LaunchRecorder:
                     )
         plan = None
         if self._complete and len(outputs) == len(results):
-            record = self._blocks[self._inputs :], self._launches, self._holes, outputs, self._keep
-            plan = LaunchPlan(self._device, self._inputs, *record)
+            plan = LaunchPlan(
+                self._device,
+                self._inputs,
+                self._blocks[self._inputs :],
+                self._launches,
+                self._holes,
+                outputs,
+                self._keep,
+            )
         return plan
 
     def forget(self) -> None:

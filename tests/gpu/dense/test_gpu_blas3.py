@@ -65,7 +65,7 @@ def check_gemm(
         Frame(device, x, wrapper, extra) for x, extra in zip((a, b, c), (3, 2, 1), strict=False)
     ]
     a_of, b_of, c_of = (frame.batch for frame in frames)
-    blas3.gemm(*transposes, alpha, a_of, b_of, beta, c_of, tile, stacked)
+    blas3.gemm(*transposes, alpha, a_of, b_of, beta, c_of, tile=tile, stacked=stacked)
     frames[0].matrices(), frames[1].matrices()
     for x, y, old, new in zip(a, b, c, frames[2].matrices(), strict=True):
         expected = alpha * (op(wide(x), transposes[0]) @ op(wide(y), transposes[1]))
@@ -247,7 +247,7 @@ def check_trsm(device, dtype, wrapper, sizes, about=("L", "L", "N", "N"), width=
             kept[...] = np.eye(len(x)) + (kept - np.eye(len(x))) / max(len(x), 1) ** 0.5
             x[...] = np.where(np.isnan(x), x, kept)
     frames = Frame(device, a, wrapper, extra), Frame(device, b, wrapper, extra)
-    blas3.trsm(*about, alpha, frames[0].batch, frames[1].batch, width)
+    blas3.trsm(*about, alpha, frames[0].batch, frames[1].batch, width=width)
     frames[0].matrices()
     for x, right, new in zip(used, b, frames[1].matrices(), strict=False):
         e, solution = op(wide(x), trans), wide(new)

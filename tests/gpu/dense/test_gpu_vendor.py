@@ -73,7 +73,9 @@ def test_products_of_stacks_by_the_vendor(device, dtype, trans, monkeypatch):
     monkeypatch.setattr(launch, "tuning", lambda *_: numbers)
     left, calls = vendor.Vendor.gemm_of_stacks, []
     monkeypatch.setattr(
-        vendor.Vendor, "gemm_of_stacks", lambda *of: calls.append(left(*of)) or calls[-1]
+        vendor.Vendor,
+        "gemm_of_stacks",
+        lambda *of, **more: calls.append(left(*of, **more)) or calls[-1],
     )
     for sizes in ([(7, 5, 6)] * 3, [(1, 20, 10)] * 2):
         for both in {(trans, "N"), ("N", trans)}:

@@ -181,8 +181,8 @@ class SmallTreeSolver:
             vectors = rhs, before, b, X, R
             if k > plan.width:
                 vectors = tuple(None if V is None else V[:, columns] for V in vectors)
-            out = sizes[columns] if k > plan.width else sizes, bound
-            self._launch(factor, trans, plan, vectors, *out)
+            out = sizes[columns] if k > plan.width else sizes
+            self._launch(factor, trans, plan, vectors, out, bound)
             first = columns.stop
         return X, R, sizes
 

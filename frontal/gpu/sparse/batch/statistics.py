@@ -57,8 +57,17 @@ class BatchStatistics:
         if self._largest is None and mirror is not None:
             self._largest = xp.empty((self._count, n), np.finfo(values.dtype).dtype)
         mirror_or_null, scratch = (NULL if a is None else a for a in (mirror, self._largest))
-        arguments = values.shape[1], n, *columns, mirror_or_null, values, scratch, self.of_values
-        return self._launch("look_at_values", values.dtype, *arguments)
+        return self._launch(
+            "look_at_values",
+            values.dtype,
+            values.shape[1],
+            n,
+            *columns,
+            mirror_or_null,
+            values,
+            scratch,
+            self.of_values,
+        )
 
     def at_pivots(
         self, panels: Array, largest: Array | None, values: Array, diagonal_index: Array
@@ -76,7 +85,9 @@ class BatchStatistics:
         """
         pattern, count = self._pattern, self._count
         fronts, n = pattern.k.size // count, int(pattern.plan.start[-1]) // count
-        arguments = (
+        return self._launch(
+            "look_at_pivots",
+            panels.dtype,
             fronts,
             n,
             pattern.all_tasks(panels.dtype),
@@ -84,10 +95,8 @@ class BatchStatistics:
             values.shape[1],
             diagonal_index,
             values,
-        )
-        largest_or_null = NULL if largest is None else largest
-        return self._launch(
-            "look_at_pivots", panels.dtype, *arguments, largest_or_null, self.of_pivots
+            NULL if largest is None else largest,
+            self.of_pivots,
         )
 
     def norms(self, rows: OperatorRows, values: Array) -> tuple[Array, Launch]:
@@ -99,11 +108,18 @@ class BatchStatistics:
             By columns.
         """
         n, position = int(rows.number) // self._count, rows.position
-        index = rows.pointer, NULL if position is None else position
         result = self._pattern.device.xp.empty(self._count, np.float64)
-        arguments = n, np.int64(values.shape[1]), *index, values, result
-        long = rows.pointer.itemsize > 4
-        return result, self._launch("look_at_rows", values.dtype, *arguments, LONG=long)
+        return result, self._launch(
+            "look_at_rows",
+            values.dtype,
+            n,
+            np.int64(values.shape[1]),
+            rows.pointer,
+            NULL if position is None else position,
+            values,
+            result,
+            LONG=rows.pointer.itemsize > 4,
+        )
 
     def _launch(
         self, name: str, dtype: np.dtype, *arguments: Value | int, **others: bool

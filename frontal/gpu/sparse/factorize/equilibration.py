@@ -78,18 +78,17 @@ class Equilibration:
         return [*launches, kernels.by_rows("mean", begin, scale)]
 
     def _scale_rows_columns(self, row: Array, column: Array, extremes: Array) -> list[Launch]:
-        begin: tuple[Value, Value] = NULL, NULL
+        row_begin: Value = NULL
+        column_begin: Value = NULL
         if self._matching is not None:
             upload = self._entries.device.upload
-            begin = (
-                upload(exponents(self._matching.row_scale)),
-                upload(exponents(self._matching.col_scale)),
-            )
+            row_begin = upload(exponents(self._matching.row_scale))
+            column_begin = upload(exponents(self._matching.col_scale))
         kernels, values = self._kernels, self._values
         return [
-            kernels.launch("rows", values, *begin, row),
-            kernels.launch("columns", values, *begin, row, column, extremes),
-            kernels.by_rows("powers", begin[0], row, column, extremes),
+            kernels.launch("rows", values, row_begin, column_begin, row),
+            kernels.launch("columns", values, row_begin, column_begin, row, column, extremes),
+            kernels.by_rows("powers", row_begin, row, column, extremes),
         ]
 
     def fits(self, wanted: ScalingRequest, values: Array, out: Array) -> bool:
@@ -129,8 +128,10 @@ class _Kernels:
     def launch(self, name: str, *arguments: Value) -> Launch:
         """Return a launch of a kernel that reads the entries, column by column."""
         entries = self._entries
-        leading = np.int32(entries.lanes), entries.pointer, entries.index
-        return self._launch(name, entries.n * entries.lanes, *leading, *arguments)
+        lanes = entries.lanes
+        return self._launch(
+            name, entries.n * lanes, np.int32(lanes), entries.pointer, entries.index, *arguments
+        )
 
     def by_rows(self, name: str, *arguments: Value) -> Launch:
         """Return a launch of a kernel whose threads own rows."""

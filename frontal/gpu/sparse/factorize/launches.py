@@ -91,16 +91,17 @@ class Factorization:
         self.pattern, self.tiny = pattern, tiny
         self._numbers = storage.panels, storage.blocks, storage.largest
         device, self.values = pattern.device, values
-        room = values if values.size else device.xp.empty(1, values.dtype)
-        self._state = State(pattern, storage)
-        arguments = pattern, storage, room, tiny, self._state
-        self._parts = small_fronts.launches(*arguments) if pattern.schedule.small.any() else []
+        source = values if values.size else device.xp.empty(1, values.dtype)
+        state = self._state = State(pattern, storage)
+        self._parts: list[list[Launch]] = []
+        if pattern.schedule.small.any():
+            self._parts = small_fronts.launches(pattern, storage, source, tiny, state)
         if pattern.tasks.count:
             room = workspace(pattern, storage.panels.dtype)
-            tiled_fronts = TiledFronts(
-                slice(0, pattern.tasks.count), slice(None), self._state.sent, room
+            tiled_fronts = TiledFronts(slice(0, pattern.tasks.count), slice(None), state.sent, room)
+            self._parts.append(
+                tile_launches(pattern, storage, source, tiny, state, tiled_fronts, trace)
             )
-            self._parts.append(tile_launches(*arguments, tiled_fronts, trace))
         launches = [one for part in self._parts for one in part]
         self._clear = partial(clear, device, self._state, storage.largest)
         self._run = CapturedLaunches(device, self._clear, launches)

@@ -66,6 +66,7 @@ def examination(
     panels: Array,
     d: PivotBlocks | None,
     largest: Array | None,
+    *,
     pointer: Array,
     index: Array,
     perm: Array,

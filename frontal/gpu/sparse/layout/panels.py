@@ -257,14 +257,26 @@ class Fronts:
             Offsets of the panels in `factor`, if they differ from those of the device.
         """
         layout, target = self.layout(factor.dtype), panel_offsets(self.plan, self.method)
-        arguments = factor, np.zeros(int(target[-1]), factor.dtype), self.k, self.m
+        out = np.zeros(int(target[-1]), factor.dtype)
         panel = layout.places.panel if panel is None else panel
         if self.method.one_triangle:
-            unpad_triangle(*arguments, panel, layout.l11_offset, layout.ld, layout.last_ld, target)
+            unpad_triangle(
+                factor,
+                out,
+                self.k,
+                self.m,
+                panel,
+                layout.l11_offset,
+                layout.ld,
+                layout.last_ld,
+                target,
+            )
         else:
-            unpad_both(*arguments, panel, layout.below, layout.ld, layout.upper_ld, target)
-            invert_tiles(arguments[1], self.k, self.m, target)
-        return arguments[1]
+            unpad_both(
+                factor, out, self.k, self.m, panel, layout.below, layout.ld, layout.upper_ld, target
+            )
+            invert_tiles(out, self.k, self.m, target)
+        return out
 
 
 def on_device(device: Device, lists: Untyped, piece: Slab | None) -> Untyped:

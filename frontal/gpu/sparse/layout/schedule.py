@@ -195,12 +195,12 @@ def _staggered(
     large = ~small & (k + m > TILE * (_MIN_SOLO_TILES - 1))
     if method.indefinite or not large.any():
         return level
-    of_panels = k * (k + 1) // 2 + k * m if method.one_triangle else k * (k + 2 * m)
-    arguments = parent, of_panels, contribution_entries(m, method)
-    best, least = level, _needed(level, *arguments)
+    panels = k * (k + 1) // 2 + k * m if method.one_triangle else k * (k + 2 * m)
+    blocks = contribution_entries(m, method)
+    best, least = level, _needed(level, parent, panels, blocks)
     for depth in _DEPTHS:
         trial, raised = _one_by_one(parent, level, large, depth)
-        needed = _needed(trial, *arguments)
+        needed = _needed(trial, parent, panels, blocks)
         if raised <= _MAX_SOLO_FRONTS and needed < _MAX_MEMORY_RATIO * least:
             best, least = trial, needed
     return best

@@ -33,9 +33,10 @@ class StreamedFactorization:
     ) -> None:
         self.pattern, self.values, self.tiny, self._windows = pattern, values, tiny, windows
         self._numbers = storage.panels, storage.blocks, storage.largest
-        self._state = State(pattern, storage)
-        arguments = pattern, storage, values, tiny, self._state
-        levels = small_fronts.launches(*arguments) if pattern.schedule.small.any() else []
+        state = self._state = State(pattern, storage)
+        levels: list[list[Launch]] = []
+        if pattern.schedule.small.any():
+            levels = small_fronts.launches(pattern, storage, values, tiny, state)
         room = workspace(pattern, storage.panels.dtype)
         self._small = [[x for one in levels[of.levels] for x in one] for of in pattern.segments]
         self._tiles: list[list[Launch]] = []
@@ -44,7 +45,11 @@ class StreamedFactorization:
             address = pattern.device.pointer(storage.panels) + first * storage.panels.itemsize
             tiled_fronts = TiledFronts(segment.tasks, segment.pieces, address, room)
             has_tasks = segment.tasks.start < segment.tasks.stop
-            self._tiles.append(tile_launches(*arguments, tiled_fronts) if has_tasks else [])
+            self._tiles.append(
+                tile_launches(pattern, storage, values, tiny, state, tiled_fronts)
+                if has_tasks
+                else []
+            )
         self._looks: list[Callable[[], object]] | None = None
         self._repeated = False
 
@@ -101,7 +106,16 @@ class StreamedFactorization:
             return []
         if self._looks is not None:
             return self._looks
-        arguments = self.pattern, *self._numbers, self.values, self._state.examined, self._repeated
-        looks = [examination(*arguments, segment.columns) for segment in self.pattern.segments]
+        looks = [
+            examination(
+                self.pattern,
+                *self._numbers,
+                self.values,
+                self._state.examined,
+                self._repeated,
+                segment.columns,
+            )
+            for segment in self.pattern.segments
+        ]
         self._looks = looks if self._repeated else None
         return looks

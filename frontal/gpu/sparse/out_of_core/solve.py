@@ -162,12 +162,12 @@ class SegmentSweeps:
                     solver,
                     messages,
                     self.vectors,
-                    width,
-                    flip,
-                    view,
-                    f"front_{name}",
-                    task_rows,
-                    ticket,
+                    width=width,
+                    flip=flip,
+                    panels=view,
+                    name=f"front_{name}",
+                    tasks=task_rows,
+                    ticket=ticket,
                 )
                 sweeps.append([] if sweep is None else [sweep])
             self.forward.append(sweeps[0] + sweeps[1])

@@ -109,9 +109,13 @@ class ConditionProbes:
 
     def entering(self, alone: bool) -> Launch:
         """Return the launch that makes the first vectors right-hand sides; see `begin`."""
-        arguments = np.int32(alone), self._sweeps(self.adjoint).vectors
+        vectors = self._sweeps(self.adjoint).vectors
         return self.launching(
-            "begin", *self.adjoint.enter.places, *arguments, blocks=self.all_blocks
+            "begin",
+            *self.adjoint.enter.places,
+            np.int32(alone),
+            vectors,
+            blocks=self.all_blocks,
         )
 
     def begin(self) -> None:
@@ -215,8 +219,8 @@ class WeightedProbes:
         )
         rows = probing.device.xp.empty(PROBES, np.int32)
         probing.launching("choose", gains, rows, count=probing.blocks, blocks=1)()
-        arguments = *probing.adjoint.enter.places, rows, self._vectors
-        probing.launching("units", *arguments, blocks=probing.all_blocks)()
+        places = probing.adjoint.enter.places
+        probing.launching("units", *places, rows, self._vectors, blocks=probing.all_blocks)()
         probing.sweep(probing.adjoint)
         self._turning(sums)()
         return float(np.max([self._largest, *self._sums(probing.device.download(sums))]))
@@ -232,7 +236,12 @@ class WeightedProbes:
     def _turning(self, sums: Array) -> Launch:
         """Return the launch that turns solutions of the adjoint into right-hand sides."""
         solved, entered = self._probing.adjoint.leave, self._probing.direct.enter
-        arguments = *solved.arguments, entered.conjugate
         return self._probing.launching(
-            "turn", *arguments, self._weights, self._solution, self._vectors, sums
+            "turn",
+            *solved.arguments,
+            entered.conjugate,
+            self._weights,
+            self._solution,
+            self._vectors,
+            sums,
         )

@@ -93,5 +93,6 @@ def rows_of(resident: Resident, trans: str) -> OperatorRows:
         flags = MIRRORED
     else:
         flags = CONJUGATED if values.dtype.kind == "c" and trans != "T" else 0
-    arguments = entries.pointer, entries.index, None, np.int32(flags), values
-    return OperatorRows(n, entries.lanes, *arguments)
+    return OperatorRows(
+        n, entries.lanes, entries.pointer, entries.index, None, np.int32(flags), values
+    )

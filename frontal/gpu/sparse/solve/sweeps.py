@@ -87,8 +87,8 @@ class DeviceSolver:
             If sweeps would have to be prepared while a caller captures a graph.
         """
         width = launch.solve_width(self.dtype, width)
-        name = width, flip, lent
-        if name not in self._sweeps:
+        key = width, flip, lent
+        if key not in self._sweeps:
             if self.pattern.device.capturing():
                 raise ValueError(
                     "a graph is being captured, but the data for this solve is not on the device "
@@ -96,8 +96,8 @@ class DeviceSolver:
                 )
             if not self._messages or width > self._messages[-1].width:
                 self._widen(width, lent)
-            self._sweeps[name] = SweepLaunches(self, self._messages[-1], *name)
-        return self._sweeps[name]
+            self._sweeps[key] = SweepLaunches(self, self._messages[-1], width, flip, lent)
+        return self._sweeps[key]
 
     def has(self, sweeps: SweepLaunches) -> bool:
         """Return whether sweeps still have their messages and vectors."""
@@ -224,16 +224,27 @@ class SweepLaunches:
         self._nothing = solver.panels[:0]
         self.vectors = self._nothing if lent else messages.vectors_of(width)
         self.solution = messages.solution_of(width)
-        tasks, arguments = (
-            solver.tasks,
-            (solver, messages, self.vectors, width, flip, solver.panels),
-        )
-        launches = (
-            sweep_launch(*arguments, "front_forward_small", tasks.small, messages.tickets),
-            sweep_launch(*arguments, "front_forward", tasks.forward, messages.tickets[1:]),
-            sweep_launch(*arguments, "front_backward", tasks.backward, messages.tickets[2:]),
-            sweep_launch(*arguments, "front_backward_small", tasks.small, messages.tickets[3:]),
-        )
+        tasks = solver.tasks
+        lists = {
+            "front_forward_small": tasks.small,
+            "front_forward": tasks.forward,
+            "front_backward": tasks.backward,
+            "front_backward_small": tasks.small,
+        }
+        launches = [
+            sweep_launch(
+                solver,
+                messages,
+                self.vectors,
+                width=width,
+                flip=flip,
+                panels=solver.panels,
+                name=name,
+                tasks=listed,
+                ticket=messages.tickets[q:],
+            )
+            for q, (name, listed) in enumerate(lists.items())
+        ]
         active = [one for one in launches if one is not None]
         device = self._device = solver.pattern.device
         begin = partial(device.clear, messages.beginning(width), 0xFF)
@@ -280,6 +291,7 @@ def sweep_launch(
     solver: DeviceSolver,
     messages: Messages,
     vectors: Array,
+    *,
     width: int,
     flip: bool,
     panels: Array,

@@ -98,8 +98,8 @@ class DeviceSystem:
             for columns, block in sweep_pass.blocks:
                 addend = NULL if before is None else _columns(before, columns)
                 count = columns.stop - columns.start
-                vectors = _columns(B, columns), addend, _columns(X, columns)
-                enter, leave = self.around(block, count, *vectors, norms)
+                rhs, solution = _columns(B, columns), _columns(X, columns)
+                enter, leave = self.around(block, count, rhs, addend, solution, norms)
                 enter()
                 ends.append(leave)
             sweep_pass.run()

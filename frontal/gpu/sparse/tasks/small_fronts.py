@@ -9,6 +9,7 @@ import numpy as np
 
 from ....compile.jit import jit
 from ....machine.threads import parallel_for
+from ....symbolic.plan import Plan
 from .. import structs
 from ..layout.panels import Fronts, Listed, narrow
 
@@ -96,12 +97,10 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
         ends,
         begin,
     )
-    count, total = int(ends[-1]), int(begin[-1])
+    total = int(begin[-1])
     children = np.zeros(total, structs.SMALL_CHILD.dtype)
     maps = np.zeros((total, structs.MAP_BYTES), np.uint8)
-    listed = np.empty(count, narrow(plan.source)), np.empty(count, np.uint16)
-    entries = ends, plan.entry_pointer, plan.source, plan.row, plan.column, *listed
-    parallel_for(lambda *bounds: _pack_entries(*entries, *bounds), ends)
+    sources, entry_places = _packed_entries(plan, ends)
     parallel_for(
         lambda *bounds: _fill_maps(
             fronts,
@@ -133,8 +132,29 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
         items.view(np.uint8),
         children.view(np.uint8),
         maps,
-        *listed,
+        sources,
+        entry_places,
     )
+
+
+def _packed_entries(plan: Plan, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return `SmallTasks.sources` and `SmallTasks.places`; `ends` are those of each front."""
+    count = int(ends[-1])
+    sources, places = np.empty(count, narrow(plan.source)), np.empty(count, np.uint16)
+    parallel_for(
+        lambda *bounds: _pack_entries(
+            ends,
+            plan.entry_pointer,
+            plan.source,
+            plan.row,
+            plan.column,
+            sources,
+            places,
+            *bounds,
+        ),
+        ends,
+    )
+    return sources, places
 
 
 @jit

@@ -200,8 +200,17 @@ def _described(
 ) -> np.ndarray:
     """Return the structs of tasks, as rows of bytes."""
     plan, out = tree.plan, np.zeros(fronts.size, TASK)
-    pointers = plan.start, plan.pointer, plan.child_pointer, rows_of_messages(plan)
-    _describe(fronts, tasks, swept, between, *pointers, out)
+    _describe(
+        fronts,
+        tasks,
+        swept,
+        between,
+        plan.start,
+        plan.pointer,
+        plan.child_pointer,
+        rows_of_messages(plan),
+        out,
+    )
     return out.view(np.uint8).reshape(-1, TASK.itemsize)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -127,8 +128,8 @@ def _in_order(tree: Fronts, ends: np.ndarray, epoch: np.ndarray) -> np.ndarray:
     task_bits = int(np.diff(extents).max(initial=0)).bit_length()
     keys, listed = np.empty(total, np.int64), np.empty((total, 4), np.int32)
     wide = 4 * digits + task_bits > _BITS  # fronts of millions of rows
-    bits = digits, 0 if wide else task_bits
-    arguments = (
+    list_tiles = partial(
+        _list_tiles,
         fronts,
         ends,
         first,
@@ -136,9 +137,12 @@ def _in_order(tree: Fronts, ends: np.ndarray, epoch: np.ndarray) -> np.ndarray:
         tree.tiles,
         epoch,
         tree.method.one_triangle,
-        *bits,
+        digits,
+        0 if wide else task_bits,
+        keys,
+        listed,
     )
-    parallel_for(lambda *bounds: _list_tiles(*arguments, keys, listed, *bounds), ends)
+    parallel_for(list_tiles, ends)
     tasks = np.empty_like(listed)
 
     def sort_groups(a: int, b: int) -> None:

@@ -13,23 +13,11 @@ from frontal.batch.per_system import pivot_ratios
 from frontal.errors import BatchError, NonFiniteInputError, PerformanceWarning
 from frontal.machine.resources import CPU
 from frontal.numeric.method import LDLH, LDLT
-from frontal.problems import convdiff2d, poisson2d
+from frontal.problems import convdiff2d
 
-CASES = {
-    "spd": poisson2d(9),
-    "general": convdiff2d(9),
-    "symmetric": poisson2d(9) - 2.7 * sp.eye_array(81),
-}
+from ..matrices import grid_matrices, scaled_values, with_phases, with_values
 
-
-def values_of(A, count, seed=0):
-    """Values of regular matrices, with the symmetry of A."""
-    size = np.random.default_rng(seed).uniform(0.5, 2, (count, A.shape[0]))
-    return np.stack([(sp.diags_array(s) @ A @ sp.diags_array(s)).tocsc().data for s in size])
-
-
-def matrix(A, values):
-    return sp.csc_array((values, A.indices, A.indptr), shape=A.shape)
+CASES = grid_matrices(9)
 
 
 @pytest.fixture(params=CASES)
@@ -45,9 +33,8 @@ def case(request):
 def test_solutions_are_those_of_each_system(kind, dtype):
     case = CASES["symmetric" if kind == "hermitian" else kind].tocsc()
     if kind == "hermitian":
-        lower = sp.tril(case, -1) * np.exp(0.3j)
-        case = (lower + lower.conj().T + sp.diags_array(case.diagonal())).tocsc()
-    values = values_of(case, 7).astype(dtype)
+        case = with_phases(case, complex)
+    values = scaled_values(case, 7).astype(dtype)
     factors = frontal.factorize_batch(case.astype(dtype), values, backend="cpu")
     assert (factors.status == 0).all()
     assert (factors.perturbed == 0).all()
@@ -59,7 +46,7 @@ def test_solutions_are_those_of_each_system(kind, dtype):
         assert x.dtype == b.dtype
         assert (info.backward_error < 4 * np.finfo(dtype).eps).all()
         for i in range(7):
-            A = matrix(case, values[i])
+            A = with_values(case, values[i])
             A = {"N": A, "T": A.T, "H": A.conj().T}[trans]
             scale = abs(A).max() * abs(x[i]).max()
             assert abs(A @ x[i] - b[i]).max() < 100 * np.finfo(dtype).eps * scale
@@ -70,7 +57,7 @@ def test_solutions_are_those_of_each_system(kind, dtype):
 
 
 def test_bits_do_not_depend_on_place_size_or_mask(case):
-    values, b = values_of(case, 33), np.random.default_rng(1).standard_normal((33, 81))
+    values, b = scaled_values(case, 33), np.random.default_rng(1).standard_normal((33, 81))
     whole = frontal.factorize_batch(case, values, backend="cpu")
     x = whole.solve(b)
     turn = np.random.default_rng(2).permutation(33)
@@ -91,7 +78,7 @@ def test_bad_systems_harm_no_other(case, threads, monkeypatch):
     monkeypatch.setenv("FRONTAL_NUM_THREADS", threads)
     few = replace(CPU, least_flops=0.0)
     monkeypatch.setattr("frontal.batch.factorize.CPU", few)
-    values, b = values_of(case, 20), np.ones(81)
+    values, b = scaled_values(case, 20), np.ones(81)
     x = frontal.solve_batch(case, values, b, backend="cpu")
     bad = values.copy()
     bad[3, 17] = np.nan
@@ -117,14 +104,14 @@ def test_bad_systems_harm_no_other(case, threads, monkeypatch):
 
 def test_indefinite_systems_are_redone_or_refused():
     A = CASES["spd"].tocsc()
-    values = values_of(A, 6)
+    values = scaled_values(A, 6)
     values[4] = (A - 2.7 * sp.eye_array(81)).tocsc().data
     with pytest.warns(PerformanceWarning, match="1 of 6"):
         factors = frontal.factorize_batch(A, values, backend="cpu")
     assert factors[4].analysis.method == "ldlt"
     assert factors.status[4] == 0
     x = factors.solve(np.ones(81))
-    assert abs(matrix(A, values[4]) @ x[4] - 1).max() < 1e-12
+    assert abs(with_values(A, values[4]) @ x[4] - 1).max() < 1e-12
     with pytest.raises(BatchError) as error:
         frontal.factorize_batch(A, values, kind="spd", backend="cpu")
     assert error.value.indices.tolist() == [4]
@@ -138,7 +125,7 @@ def test_ill_conditioned_systems_are_warned_of_as_ever():
     good, b = A.data + 99 * diagonal, A @ np.ones(n)
     with pytest.warns(frontal.IllConditionedWarning):
         frontal.factorize(A).solve(b)
-    factors = frontal.factorize_batch(matrix(A, good), np.stack([good, A.data]), backend="cpu")
+    factors = frontal.factorize_batch(with_values(A, good), np.stack([good, A.data]), backend="cpu")
     with (
         pytest.warns(PerformanceWarning, match="1 of 2"),
         pytest.warns(frontal.IllConditionedWarning),
@@ -167,13 +154,13 @@ def test_unsymmetric_entry_beside_a_penalty_is_redone():
     with pytest.warns(PerformanceWarning, match="1 of 2"):
         factors = frontal.factorize_batch(A, values, backend="cpu")
     for x, one in zip(factors.solve(np.ones(9)), values, strict=True):
-        np.testing.assert_allclose(matrix(A, one) @ x, 1, rtol=1e-14)
+        np.testing.assert_allclose(with_values(A, one) @ x, 1, rtol=1e-14)
 
 
 def test_weak_pivots_are_refined_or_redone():
     """Pivots that the common order does not suit give solutions as accurate as any."""
     A = convdiff2d(9).tocsc()
-    values = values_of(A, 12)
+    values = scaled_values(A, 12)
     diagonal = A.indices == np.repeat(np.arange(81), np.diff(A.indptr))
     values[5, diagonal] *= 1e-9
     with pytest.warns(PerformanceWarning, match="of 12"):
@@ -184,7 +171,7 @@ def test_weak_pivots_are_refined_or_redone():
 
 def test_shapes_of_right_hand_sides():
     A = CASES["general"].tocsc()
-    factors = frontal.factorize_batch(A, values_of(A, 4), backend="cpu")
+    factors = frontal.factorize_batch(A, scaled_values(A, 4), backend="cpu")
     b = np.random.default_rng(0).standard_normal((4, 81, 17))
     x = factors.solve(b)
     for k in (0, 1, 2):
@@ -203,9 +190,9 @@ def test_shapes_of_right_hand_sides():
 
 def test_values_are_in_the_order_of_the_matrix():
     A = CASES["general"].tocsc()
-    values = values_of(A, 3)
+    values = scaled_values(A, 3)
     rows = A.tocsr()
-    turned = np.stack([matrix(A, v).tocsr().data for v in values])
+    turned = np.stack([with_values(A, v).tocsr().data for v in values])
     x = frontal.solve_batch(A, values, np.ones(81), backend="cpu")
     assert np.array_equal(frontal.solve_batch(rows, turned, np.ones(81), backend="cpu"), x)
     strided = np.asfortranarray(values)
@@ -222,7 +209,7 @@ def test_patterns_of_their_own():
     """Matrices of many sizes; equal patterns are analyzed once."""
     A, B = CASES["spd"].tocsc(), convdiff2d(5).tocsr()
     one = sp.csc_array(np.array([[2.0]]))
-    given = [A, B, one, matrix(A, 3 * A.data), B * 2, one, A]
+    given = [A, B, one, with_values(A, 3 * A.data), B * 2, one, A]
     factors = frontal.factorize_batch(given, backend="cpu")
     assert "3 patterns" in repr(factors)
     x = factors.solve([M @ np.full(M.shape[0], 2.0) for M in given])
@@ -261,10 +248,10 @@ def test_empty_batches_and_empty_matrices():
 def test_square_b_of_n_systems_has_one_row_each():
     """Of (batch, n) and (n, k) the first is meant where both fit."""
     A, b = convdiff2d(3).tocsc(), np.random.default_rng(0).standard_normal((9, 9))
-    values = values_of(A, 9)
+    values = scaled_values(A, 9)
     x = frontal.factorize_batch(A, values, backend="cpu").solve(b)
     for v, one, right in zip(values, x, b, strict=True):
-        np.testing.assert_allclose(matrix(A, v) @ one, right, atol=1e-12)
+        np.testing.assert_allclose(with_values(A, v) @ one, right, atol=1e-12)
 
 
 def test_square_b_for_a_group_of_n_systems_has_columns():
@@ -280,7 +267,7 @@ def test_square_b_for_a_group_of_n_systems_has_columns():
 
 def test_failures_outside_the_mask_are_not_raised():
     A = CASES["general"].tocsc()
-    values, bad = values_of(A, 3), values_of(A, 3)
+    values, bad = scaled_values(A, 3), scaled_values(A, 3)
     bad[1, A.indptr[7]] = np.nan  # a row above the diagonal
     row = int(A.indices[A.indptr[7]])
     assert row != 7
@@ -296,15 +283,15 @@ def test_failures_outside_the_mask_are_not_raised():
 
 def test_system_that_went_alone_comes_back():
     A = CASES["spd"].tocsc()
-    values, other = values_of(A, 3), values_of(A, 3)
+    values, other = scaled_values(A, 3), scaled_values(A, 3)
     other[1] = (A - 2.7 * sp.eye_array(81)).tocsc().data
     with pytest.warns(PerformanceWarning, match="1 of 3"):
         factors = frontal.factorize_batch(A, other, backend="cpu")
     b = np.random.default_rng(0).standard_normal((3, 81))
     x = factors.solve(b)
-    np.testing.assert_allclose(matrix(A, other[1]) @ x[1], b[1], atol=1e-12)
+    np.testing.assert_allclose(with_values(A, other[1]) @ x[1], b[1], atol=1e-12)
     factors.refactorize(values)
-    np.testing.assert_allclose(matrix(A, values[1]) @ factors.solve(b)[1], b[1], atol=1e-12)
+    np.testing.assert_allclose(with_values(A, values[1]) @ factors.solve(b)[1], b[1], atol=1e-12)
     assert factors[1].analysis.method == "cholesky"
 
 

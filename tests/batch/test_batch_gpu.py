@@ -18,10 +18,9 @@ from frontal.errors import BatchError, NonFiniteInputError, PerformanceWarning
 from frontal.numeric.method import LU
 from frontal.problems import convdiff2d, poisson2d
 
-from .test_batch import matrix, values_of
+from ..matrices import grid_matrices, scaled_values, with_values
 
-CASES = {"spd": poisson2d(7), "general": convdiff2d(7), "symmetric": poisson2d(7)}
-CASES["symmetric"] = CASES["symmetric"] - 2.7 * sp.eye_array(49)
+CASES = grid_matrices(7)
 MOVED = {"general": convdiff2d(7) - 3 * sp.eye_array(49)}  # rows are interchanged,
 _SMALL = sp.diags_array(0.02 + 0.05 * np.sin(3 * np.arange(49)))
 MOVED["symmetric"] = poisson2d(7) - 4 * sp.eye_array(49) + _SMALL  # and pivots are of order 2
@@ -54,8 +53,8 @@ def test_scalings_on_a_device(device, alike):
     A = (CASES["symmetric"] if alike else CASES["general"]).tocsc()
     size = 2.0 ** np.random.default_rng(0).integers(-30, 30, (3, 49))
     given = []
-    for s, v in zip(size, values_of(A, 3), strict=True):
-        one = sp.diags_array(s) @ matrix(A, v)
+    for s, v in zip(size, scaled_values(A, 3), strict=True):
+        one = sp.diags_array(s) @ with_values(A, v)
         given.append((one @ sp.diags_array(s) if alike else one).tocsc().data)
     given = np.stack(given)
     analysis = frontal.analyze(A, kind="symmetric" if alike else "general", backend="cpu")
@@ -64,21 +63,21 @@ def test_scalings_on_a_device(device, alike):
     assert made.fits
     row, column = (device.download(x) for x in made(device.upload(given)))
     for i in range(3):
-        scaled = abs(sp.diags_array(row[i]) @ matrix(A, given[i]) @ sp.diags_array(column[i]))
+        scaled = abs(sp.diags_array(row[i]) @ with_values(A, given[i]) @ sp.diags_array(column[i]))
         assert 0.35 < scaled.max(axis=1).toarray().min() <= scaled.max() < 3
 
 
 @pytest.mark.parametrize("kind", CASES)
 def test_solutions_on_a_device(kind):
     A = CASES[kind].tocsc()
-    values = values_of(A, 5)
+    values = scaled_values(A, 5)
     b = np.random.default_rng(1).standard_normal((5, 49, 2))
     factors = frontal.factorize_batch(A, values, backend="gpu")
     for trans in "NT":
         x, info = factors.solve(b, trans, return_info=True)
         assert (info.backward_error < 1e-15).all()
         for i in range(5):
-            M = matrix(A, values[i])
+            M = with_values(A, values[i])
             M = M if trans == "N" else M.T
             assert abs(M @ x[i] - b[i]).max() < 1e-12 * abs(M).max() * abs(x[i]).max()
     host = frontal.factorize_batch(A, values, backend="cpu")
@@ -90,7 +89,7 @@ def test_solutions_on_a_device(kind):
 @pytest.mark.parametrize("kind", CASES)
 def test_bad_systems_on_a_device_harm_no_other(kind):
     A = CASES[kind].tocsc()
-    values, b = values_of(A, 6), np.ones(49)
+    values, b = scaled_values(A, 6), np.ones(49)
     x = frontal.solve_batch(A, values, b, kind=kind, backend="gpu")
     bad = values.copy()
     bad[1, 7], bad[2], bad[4] = np.nan, 0, (-1 if kind == "spd" else 0) * bad[4]
@@ -107,7 +106,7 @@ def test_bad_systems_on_a_device_harm_no_other(kind):
 
 def test_weak_pivots_of_one_system_on_a_device(warned):
     A = CASES["general"].tocsc()
-    values = values_of(A, 4)
+    values = scaled_values(A, 4)
     diagonal = A.indices == np.repeat(np.arange(49), np.diff(A.indptr))
     values[2, diagonal] *= 1e-9
     x = frontal.solve_batch(A, values, np.ones(49), backend="gpu")
@@ -115,7 +114,7 @@ def test_weak_pivots_of_one_system_on_a_device(warned):
     assert message.startswith("1 of 4")
     assert category is PerformanceWarning
     for i in range(4):
-        assert abs(matrix(A, values[i]) @ x[i] - 1).max() < 1e-11 * abs(x[i]).max()
+        assert abs(with_values(A, values[i]) @ x[i] - 1).max() < 1e-11 * abs(x[i]).max()
 
 
 @pytest.mark.parametrize(
@@ -129,7 +128,7 @@ def test_a_warp_solves_a_whole_system(device, kind, dtype, of, monkeypatch):
     A = of[kind].tocsc()
     rng = np.random.default_rng(2)
     count = 19 if device.cuda or (kind, dtype) == ("spd", "d") else 5
-    values = values_of(A, count).astype(dtype)
+    values = scaled_values(A, count).astype(dtype)
     b = rng.standard_normal((count, 49, 3)).astype(dtype)
     if dtype in "FD":
         b += 1j * rng.standard_normal(b.shape)
@@ -156,9 +155,8 @@ def test_a_warp_solves_a_whole_system(device, kind, dtype, of, monkeypatch):
 @pytest.mark.parametrize("kind", ["spd", "general", "symmetric"])
 @pytest.mark.filterwarnings("error")
 def test_a_team_solves_as_a_warp_does(device, kind, monkeypatch):
-    A = (convdiff2d(11) if kind == "general" else poisson2d(11)).tocsc()
-    A = A - 2.7 * sp.eye_array(121, format="csc") if kind == "symmetric" else A
-    values, rng = values_of(A, 3), np.random.default_rng(3)
+    A = grid_matrices(11)[kind].tocsc()
+    values, rng = scaled_values(A, 3), np.random.default_rng(3)
     b = rng.standard_normal((3, 121, 3))
     monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees.MIN_SYSTEMS", 0)
     monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees._MIN_WARP_FRONTS", 1)
@@ -182,7 +180,7 @@ def test_a_team_solves_as_a_warp_does(device, kind, monkeypatch):
 def test_right_hand_sides_that_are_no_numbers_are_named(backend, least, monkeypatch):
     monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees.MIN_SYSTEMS", least)
     A = CASES["spd"].tocsc()
-    factors = frontal.factorize_batch(A, values_of(A, 4), kind="spd", backend=backend)
+    factors = frontal.factorize_batch(A, scaled_values(A, 4), kind="spd", backend=backend)
     for shape, index in (
         ((49,), (7,)),
         ((4, 49), (2, 7)),
@@ -211,7 +209,7 @@ def engine_of(factors):
 @pytest.mark.filterwarnings("error")
 def test_one_system_is_refined_and_the_others_stay(device, least):
     A = CASES["spd"].tocsc()
-    values, b = values_of(A, 5), np.random.default_rng(3).standard_normal((5, 49, 2))
+    values, b = scaled_values(A, 5), np.random.default_rng(3).standard_normal((5, 49, 2))
     factors = frontal.factorize_batch(A, values, backend="gpu")
     x, info = factors.solve(b, return_info=True)
     moved = device.download(engine_of(factors).values)
@@ -239,7 +237,7 @@ def test_a_solution_of_no_digits_is_looked_at_alone(least, above, monkeypatch):
     values[:, is_above] = np.array([[0.5], [-0.5], [above], [0.25]])
     factors = frontal.factorize_batch(A, values, backend="gpu")
     assert (factors.status == 0).all()
-    b = np.stack([matrix(A, one) @ ones for one in values])
+    b = np.stack([with_values(A, one) @ ones for one in values])
     factor, alone = Systems.factor, []
 
     def looked_at(self, i):
@@ -268,10 +266,10 @@ def test_solution_of_own_condition_passes_on_a_device(least):
 def test_errors_of_sweeps_are_those_of_trees(device, monkeypatch):
     """Of vectors that are nearly zero in all columns of many rows, and no solutions."""
     A, rng = CASES["general"].tocsc(), np.random.default_rng(5)
-    values = values_of(A, 5)
+    values = scaled_values(A, 5)
     part = engine_of(frontal.factorize_batch(A, values, backend="gpu"))._parts[0]
     x = rng.standard_normal((2, 245)) * np.where(rng.random(245) < 0.8, 1e-20, 1)
-    b = x @ sp.block_diag([matrix(A, one) for one in values]).T * (1 + 1e-3 * rng.random(245))
+    b = x @ sp.block_diag([with_values(A, one) for one in values]).T * (1 + 1e-3 * rng.random(245))
     b += 1e-18 * rng.standard_normal((2, 245))
     (X, B, zero), found = (device.upload(V).T for V in (x, b, 0 * b)), []
     for least in (0, 1 << 20):
@@ -282,7 +280,7 @@ def test_errors_of_sweeps_are_those_of_trees(device, monkeypatch):
     np.testing.assert_allclose(trees[:, :4], sweeps[:, :4], rtol=1e-9)
     assert (trees[:, 4] > 0.1).all()  # componentwise errors, which are no less
     for s, one in enumerate(values):
-        M, part = matrix(A, one), slice(49 * s, 49 * (s + 1))
+        M, part = with_values(A, one), slice(49 * s, 49 * (s + 1))
         host = HostSystem.from_matrix(M, float(abs(M).sum(axis=1).max()), lambda R: R)
         wanted = host.measure(x[:, part].T, b[:, part].T)[1].rowwise
         np.testing.assert_allclose(sweeps[:, 4, s], wanted, rtol=1e-9)
@@ -301,7 +299,7 @@ def test_unsymmetric_entry_beside_a_penalty_on_a_device(warned):
     factors, b = frontal.factorize_batch(A, values, backend="gpu"), np.ones(49)
     assert [text[:6] for text, _ in warned] == ["1 of 3"]
     for one, value in zip(factors.solve(b), values, strict=True):
-        M = matrix(A, value)
+        M = with_values(A, value)
         assert (abs(M @ one - b) <= 1e-14 * (abs(M) @ abs(one) + 1)).all()
 
 
@@ -309,7 +307,7 @@ def test_unsymmetric_entry_beside_a_penalty_on_a_device(warned):
 def test_nothing_of_sound_systems_comes_to_the_host(device, kind, monkeypatch):
     monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees.MIN_SYSTEMS", 0)
     A = CASES[kind].tocsc()
-    values, b = values_of(A, 5), device.upload(np.ones((5, 49)))
+    values, b = scaled_values(A, 5), device.upload(np.ones((5, 49)))
     factors = frontal.factorize_batch(A, values, backend="gpu")
     factors.solve(b)
     new, download, fetched = device.upload(3 * values), device.download, []
@@ -326,24 +324,24 @@ def test_nothing_of_sound_systems_comes_to_the_host(device, kind, monkeypatch):
     part = engine_of(factors)._parts[0]
     for trans, axis in (("N", 1), ("T", 0)):
         norms = device.download(part._solver.norms(part.factor, trans))
-        wanted = [abs(matrix(A, 3 * one)).sum(axis=axis).max() for one in values]
+        wanted = [abs(with_values(A, 3 * one)).sum(axis=axis).max() for one in values]
         np.testing.assert_allclose(norms, wanted, rtol=1e-14)
     x = device.download(X)[:, 0]
     for i in range(5):
-        assert abs(3 * matrix(A, values[i]) @ x[i] - 1).max() < 1e-13 * abs(x[i]).max()
+        assert abs(3 * with_values(A, values[i]) @ x[i] - 1).max() < 1e-13 * abs(x[i]).max()
 
 
 def test_values_of_the_caller_are_his(device):
     A = CASES["spd"].tocsc()
-    values, b = device.upload(values_of(A, 3)), np.ones(49)
+    values, b = device.upload(scaled_values(A, 3)), np.ones(49)
     factors = frontal.factorize_batch(A, values, backend="gpu")
     for _ in range(2):
         x = factors.solve(b)
         device.clear(values)
         assert np.array_equal(factors.solve(b), x)
-        values = device.upload(2 * values_of(A, 3))
+        values = device.upload(2 * scaled_values(A, 3))
         factors.refactorize(values)
-    np.testing.assert_allclose(factors[1].A.data, 2 * values_of(A, 3)[1])
+    np.testing.assert_allclose(factors[1].A.data, 2 * scaled_values(A, 3)[1])
 
 
 @pytest.mark.parametrize("least", [0, 1 << 20], ids=["trees", "sweeps"], indirect=True)
@@ -362,7 +360,7 @@ def test_conditions_of_other_factors_are_forgotten(least):
 
 def test_a_batch_in_parts_on_a_device(monkeypatch):
     A = CASES["spd"].tocsc()
-    values, b = values_of(A, 5), np.random.default_rng(4).standard_normal((5, 49))
+    values, b = scaled_values(A, 5), np.random.default_rng(4).standard_normal((5, 49))
     x, info = frontal.factorize_batch(A, values, backend="gpu").solve(b, return_info=True)
     analysis = frontal.analyze(A, backend="gpu", reuse=100)
     size = int(panel_offsets(analysis.plan, analysis.symbolic.method)[-1])

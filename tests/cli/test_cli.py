@@ -20,8 +20,10 @@ from frontal.io import read_vector, write_matrix, write_vector
 from frontal.matrix.canonical import KINDS
 from frontal.ordering import order
 
+from ..matrices import tridiagonal
+
 ROOT = Path(__file__).resolve().parents[2]
-A = sp.csc_array(sp.diags_array([-1.0, 4.0, -2.0], offsets=[-1, 0, 1], shape=(50, 50)))
+A = tridiagonal(50, -1.0, 4.0, -2.0)
 WITHOUT_RICH = (
     "import sys; sys.modules['rich'] = None; from frontal.cli import main; sys.exit(main())"
 )

@@ -18,11 +18,12 @@ from frontal.cpu import shared_state
 from frontal.cpu.threads import run_team
 
 from ..conftest import all_is_over, scaled_residual
+from ..matrices import dominant_dense, tiled_fronts, tridiagonal
 
 # --- NaN that nobody looked for --------------------------------------------------------------
 
-SMALL = sp.diags_array([-1.0, 3.0, -1.0], offsets=[-1, 0, 1], shape=(5, 5)).tocsc()
-DENSE = sp.csc_array(np.full((200, 200), 0.5) + 200 * np.eye(200))
+SMALL = tridiagonal(5, -1.0, 3.0, -1.0)
+DENSE = dominant_dense(200)
 PLACES = [(0, 0), (-1, -1), (1, 0)]  # the first and the last pivot, one that a product spoils
 
 
@@ -49,23 +50,11 @@ def test_nan_pivots_are_refused_unseen(A, place):
 # --- fronts that are tiled -------------------------------------------------------------------
 
 
-def tiled(kind: str) -> sp.csc_array:
-    """Two fronts of 300 pivot columns and 400 update rows, one with a leaf, below a dense root."""
-    n = 1100
-    rng, full = np.random.default_rng(4), np.zeros((n, n), bool)
-    for first, end in ((0, 80), (20, 320), (320, 620), (620, n)):
-        full[first:end, first:end] = True
-    full[20:620, 620:1020] = full[620:1020, 20:620] = True
-    a = rng.uniform(-1, 1, (n, n))
-    a = a + a.T + 2 * n * np.eye(n) if kind == "spd" else a
-    return sp.csc_array(a * full)
-
-
 @pytest.mark.parametrize("kind", ["spd", "general"])
 def test_tiles_of_large_fronts_give_the_same_bits(monkeypatch, kind):
     """Whoever takes them: fronts of order 640 and above, with a contribution block, are shared."""
     monkeypatch.setattr(cpu, "_INLINE_FLOPS", 0)
-    A = tiled(kind)
+    A = tiled_fronts(kind)
     b = np.cos(np.arange(A.shape[0]))
     analysis = frontal.analyze(A, kind=kind, ordering="natural", backend="cpu")
     k, m = analysis.front_sizes()

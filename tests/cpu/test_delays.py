@@ -18,26 +18,10 @@ from frontal.numeric.method import LDLH, LDLT, LU
 from frontal.symbolic.delayed_plan import delay_to_parent
 
 from ..conftest import fronts_cost, scaled_residual
+from ..matrices import zero_diagonal_system
 
 METHODS = [(LDLT, "f4"), (LDLT, "f8"), (LDLT, "c16"), (LDLH, "c8"), (LDLH, "c16"), (LU, "f8")]
 APART = -1.0  # seconds a front: the more the better
-
-
-def matrix_of(method, dtype, n, density, seed, zeros=0.5):
-    """A random matrix of the method's symmetry, with zeros on the diagonal."""
-    rng = np.random.default_rng(seed)
-    pattern = rng.random((n, n)) < density
-    pattern |= pattern.T | np.eye(n, dtype=bool) | np.eye(n, k=1, dtype=bool)
-    pattern |= pattern.T
-    a = rng.standard_normal((n, n)) * pattern
-    if np.dtype(dtype).kind == "c":
-        a = a + 1j * rng.standard_normal((n, n)) * pattern
-    if method.one_triangle:
-        a = a + (a.conj().T if method.adjoint else a.T)
-    np.fill_diagonal(a, np.where(rng.random(n) < zeros, 0, a.diagonal().real))
-    column, row = np.nonzero(pattern.T)
-    pointer = np.searchsorted(column, np.arange(n + 1))
-    return sp.csc_array((a[row, column].astype(dtype), row, pointer), shape=(n, n))
 
 
 def factored(A, method, **choices):
@@ -54,7 +38,7 @@ def residuals(factor, A, refine=None):
 @pytest.mark.parametrize(("method", "dtype"), METHODS)
 @pytest.mark.parametrize(("n", "density"), [(7, 0.5), (60, 0.08), (260, 0.012), (200, 0.6)])
 def test_matrices_with_zeros_on_the_diagonal(method, dtype, n, density):
-    A = matrix_of(method, dtype, n, density, n)
+    A = zero_diagonal_system(method, dtype, n, density, n)
     eps = np.finfo(A.dtype).eps
     factor = factored(A, method)
     for again in (factor, factor.refactorize(A)):
@@ -66,7 +50,7 @@ def test_matrices_with_zeros_on_the_diagonal(method, dtype, n, density):
 @pytest.mark.parametrize(("method", "dtype"), METHODS)
 def test_columns_go_up_and_stay_there(method, dtype):
     """In the order of the matrix, with a front for each few columns, many have no pivot there."""
-    A = matrix_of(method, dtype, 120, 0.03, 3, zeros=0.9)
+    A = zero_diagonal_system(method, dtype, 120, 0.03, 3, zeros=0.9)
     with fronts_cost(APART):
         factor = factored(A, method, ordering="natural")
     first = factor.analysis
@@ -82,7 +66,7 @@ def test_columns_go_up_and_stay_there(method, dtype):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("method", "dtype"), METHODS)
 def test_threads_give_the_same_bits(monkeypatch, method, dtype, threads):
-    A = matrix_of(method, dtype, 900, 0.004, 1, zeros=0.3)
+    A = zero_diagonal_system(method, dtype, 900, 0.004, 1, zeros=0.3)
     monkeypatch.setattr("frontal.cpu.backend._INLINE_FLOPS", 0)
     found = []
     for count in (1, threads):

@@ -13,7 +13,7 @@ import frontal
 from frontal.backend import choose
 from frontal.cpu import backend as cpu
 
-from .test_cpu_guards import tiled
+from ..matrices import tiled_fronts
 
 ARGUMENTS = (13, 10, 11)  # of gemm, syrk and trsm, the first in the table of routines
 
@@ -51,7 +51,7 @@ class SlowHelpers:
 @pytest.mark.parametrize("kind", ["spd", "general"])
 def test_tiles_of_slow_helpers_are_waited_for(monkeypatch, kind):
     monkeypatch.setattr(cpu, "_INLINE_FLOPS", 0)
-    A = tiled(kind)
+    A = tiled_fronts(kind)
     analysis = frontal.analyze(A, kind=kind, ordering="natural", backend="cpu")
     factors = []
     for threads in (1, 3):

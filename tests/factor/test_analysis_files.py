@@ -18,14 +18,14 @@ from frontal.files import archive
 from frontal.symbolic.serialize import FORMAT
 
 from ..conftest import fronts_cost, scaled_residual
-from ..cpu.test_delays import matrix_of
+from ..matrices import zero_diagonal_system
 
 POISSON = problems.poisson2d(6)
 
 
 def amended():
     """A matrix some of whose columns its first fronts cannot eliminate, and its analysis."""
-    A = matrix_of(frontal.numeric.method.LDLT, "f8", 120, 0.03, 3, zeros=0.9)
+    A = zero_diagonal_system(frontal.numeric.method.LDLT, "f8", 120, 0.03, 3, zeros=0.9)
     with fronts_cost(-1.0):
         factor = frontal.factorize(A, kind="symmetric", ordering="natural", backend="cpu")
     assert factor.analysis.amendments == 1

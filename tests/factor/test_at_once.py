@@ -30,6 +30,7 @@ from frontal.factor.solve import FactorSolver
 from frontal.numeric.condition import ESTIMATED
 
 from ..conftest import SCALARS
+from ..matrices import dominant_system, tridiagonal
 
 DTYPES = [np.dtype(scalar).type for scalar in SCALARS]
 KINDS = ["spd", "symmetric", "hermitian", "general"]
@@ -39,22 +40,6 @@ KINDS = ["spd", "symmetric", "hermitian", "general"]
 def from_the_first_call(monkeypatch):
     """What is done at once is, however few calls there were."""
     monkeypatch.setattr("frontal.cpu.small.warmup.MIN_CALLS", 0)
-
-
-def system(n, kind, dtype, seed):
-    """A random matrix of a kind that is far from singular, and a vector."""
-    rng = np.random.default_rng(seed)
-    T = sp.random_array((n, n), density=min(1.0, 3 / n), random_state=rng, dtype=np.float64)
-    T = T.astype(dtype)
-    if np.dtype(dtype).kind == "c":
-        T.data += 1j * rng.standard_normal(T.data.size).astype(T.data.real.dtype)
-    other = {"general": 0 * T, "symmetric": T.T}.get(kind, T.conj().T)
-    A = sp.csc_array(T + other)
-    A.setdiag(0)
-    size = 1 + abs(A).sum(axis=0) + abs(A).sum(axis=1)
-    sign = np.where((rng.random(n) < 0.5) | (kind == "spd"), 1.0, -1.0)
-    A = sp.csc_array((A + sp.diags_array(sign * size)).astype(dtype))
-    return A, rng.standard_normal(n).astype(dtype)
 
 
 def by_the_way_of_all(factor, b, trans):
@@ -86,7 +71,7 @@ def at_once(monkeypatch):
     seed=st.integers(0, 2**32 - 1),
 )
 def test_bits_are_those_of_all_solves(dtype, n, kind, trans, seed):
-    A, b = system(n, kind, dtype, seed)
+    A, b = dominant_system(n, kind, dtype, seed)
     factor = frontal.factorize(A, kind=kind, backend="cpu")
     first = factor.solve(b, trans)
     for right in (b, 3 * b, b[::-1].copy()):
@@ -101,7 +86,7 @@ def test_bits_are_those_of_all_solves(dtype, n, kind, trans, seed):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_plain_vectors_are_solved_at_once(at_once, kind, dtype, trans):
-    A, b = system(40, kind, dtype, 0)
+    A, b = dominant_system(40, kind, dtype, 0)
     factor = frontal.factorize(A, kind=kind, backend="cpu")
     for _ in range(3):
         factor.solve(b, trans)
@@ -116,7 +101,7 @@ def test_first_solutions_are_judged_alike(monkeypatch, at_once, dtype, kind, tra
     single = np.dtype(dtype) == np.complex64  # the last bits were seen to differ
     rounding = 4 * float(np.finfo(dtype).eps) if single else 0.0
     for n in (1, 2, 4, 5, 33):
-        A, b = system(n, kind, dtype, n)
+        A, b = dominant_system(n, kind, dtype, n)
         factor = frontal.factorize(A, kind=kind, backend="cpu")
         other = factor.copy()
         monkeypatch.setattr(other._numbers.factor, "condition_fast", lambda *_: None)
@@ -135,7 +120,7 @@ def test_first_solutions_are_judged_alike(monkeypatch, at_once, dtype, kind, tra
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 def test_estimates_are_those_of_all_factors(monkeypatch, dtype, kind, trans):
-    A, _ = system(33, kind, dtype, 3)
+    A, _ = dominant_system(33, kind, dtype, 3)
     numeric = frontal.factorize(A, kind=kind, backend="cpu")._numbers.factor
     found, certified = numeric.condition_fast(trans, ESTIMATED)
     monkeypatch.setattr(numeric, "condition_fast", lambda *_: None)
@@ -172,7 +157,7 @@ def test_fronts_that_call_blas_too(at_once):
     ],
 )
 def test_other_right_hand_sides_are_as_before(at_once, given):
-    A, b = system(30, "general", np.float64, 1)
+    A, b = dominant_system(30, "general", np.float64, 1)
     factor = frontal.factorize(A, backend="cpu")
     factor.solve(b)
     right = given(b)
@@ -185,7 +170,7 @@ def test_other_right_hand_sides_are_as_before(at_once, given):
 
 
 def test_what_is_wrong_is_told_as_before():
-    A, b = system(30, "general", np.float64, 2)
+    A, b = dominant_system(30, "general", np.float64, 2)
     factor = frontal.factorize(A, backend="cpu")
     for _ in range(2):
         factor.solve(b)
@@ -239,7 +224,7 @@ def test_warned_of_once_and_again_by_the_condition_alone():
 
 @pytest.mark.parametrize("size", [0.0, 5e-324, 1e-300, 1e300, 1.7e308])
 def test_sizes_near_the_borders(size):
-    A, b = system(20, "spd", np.float64, 3)
+    A, b = dominant_system(20, "spd", np.float64, 3)
     factor = frontal.factorize(A, backend="cpu")
     factor.solve(b)
     right = np.full(20, size)
@@ -256,7 +241,7 @@ def test_sizes_near_the_borders(size):
 
 def test_a_solution_that_needs_refinement_is_refined():
     """What the factors alone give is not good enough: A is far from what they are of."""
-    A, b = system(40, "general", np.float64, 4)
+    A, b = dominant_system(40, "general", np.float64, 4)
     factor = frontal.factorize(A, backend="cpu")
     factor.solve(b)
     inner = factor._numbers.factor
@@ -270,7 +255,7 @@ def test_a_solution_that_needs_refinement_is_refined():
 @pytest.mark.parametrize("kind", KINDS)
 def test_next_factors_are_passed_over_after_a_failure(monkeypatch, kind):
     """More of them after each, up to fifteen, as those of one matrix often all need refinement."""
-    (A, b), tried, fails = system(40, kind, np.float64, 6), [], True
+    (A, b), tried, fails = dominant_system(40, kind, np.float64, 6), [], True
     real = at_once_of_all._solve_small
 
     def solve_at_once(table, wide, b, x, how):
@@ -289,7 +274,7 @@ def test_next_factors_are_passed_over_after_a_failure(monkeypatch, kind):
 
 
 def test_good_solutions_of_a_factor_that_was_passed_over_are_followed_by_others(at_once):
-    (A, b) = system(40, "general", np.float64, 6)
+    (A, b) = dominant_system(40, "general", np.float64, 6)
     factor = frontal.factorize(A, backend="cpu")
     numeric = factor._numbers.factor
     factor.solve(b)
@@ -302,7 +287,7 @@ def test_good_solutions_of_a_factor_that_was_passed_over_are_followed_by_others(
 
 
 def test_factors_in_single_of_a_matrix_in_double_are_left_alone(at_once):
-    A, b = system(40, "general", np.float64, 5)
+    A, b = dominant_system(40, "general", np.float64, 5)
     factor = frontal.factorize(A, backend="cpu", precision="mixed")
     x = [factor.solve(b) for _ in range(3)]
     assert not any(at_once)
@@ -316,7 +301,7 @@ def test_arrays_are_of_the_types_they_are_read_as(monkeypatch, dtype, kind):
     given = []
     monkeypatch.setattr(at_once_of_all, "_describe", lambda *of: given.append(of[1:]))
     monkeypatch.setattr(at_once_of_all, "_solve_small", lambda *of: (-1.0, -1.0, False))
-    A, b = system(9, kind, dtype, 1)
+    A, b = dominant_system(9, kind, dtype, 1)
     factors = [frontal.factorize(A, kind=kind)]
     with warmup.never():
         factors.append(frontal.factorize(A, kind=kind))
@@ -337,7 +322,7 @@ def test_arrays_are_of_the_types_they_are_read_as(monkeypatch, dtype, kind):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_factors_of_a_plan_are_described_as_the_first_that_solved(monkeypatch, dtype, kind):
     """What a factorization writes for solutions to come names its own arrays, and no others."""
-    A, b = system(40, kind, dtype, 7)
+    A, b = dominant_system(40, kind, dtype, 7)
     first = frontal.analyze(A, kind=kind, backend="cpu").factorize(A)
     first.solve(b)
     kept = [weakref.ref(x) for x in (first._numbers.factor.panels, first._numbers.factor.matrix)]
@@ -376,7 +361,7 @@ def _come_back(turn, others_run):
 
 def test_threads_that_left_make_others_wait_once_and_not_for_long():
     """Whoever finds the turn taken by nobody goes on; the solutions are those of one thread."""
-    A = sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(300, 300), format="csc")
+    A = tridiagonal(300, -1.0, 2.5, -1.0)
     b = np.ones(300)
     factor = frontal.factorize(A)
     wanted = [factor.solve(b) for _ in range(40)][-1]

@@ -16,10 +16,11 @@ import frontal
 from frontal import errors
 
 from ..conftest import SCALARS, scaled_residual
+from ..matrices import path_laplacian, tridiagonal
 
 N = 40
 rng = np.random.default_rng(3)
-SPD = sp.csc_array(sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(N, N)))
+SPD = tridiagonal(N, -1.0, 2.5, -1.0)
 LU = sp.csc_array(SPD + sp.random_array((N, N), density=0.05, random_state=rng))
 B = rng.standard_normal((N, 3))
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
@@ -45,11 +46,7 @@ SINGULAR = {
     ),
     "equal rows": sp.csc_array(np.ones((4, 4))),
     "equal rows, unsymmetric": sp.csc_array(np.arange(1.0, 17).reshape(4, 4)),
-    "pure Neumann problem": sp.csc_array(
-        sp.diags_array([1.0, *[2.0] * 8, 1.0])
-        - sp.diags_array([1.0] * 9, offsets=1)
-        - sp.diags_array([1.0] * 9, offsets=-1)
-    ),
+    "pure Neumann problem": path_laplacian(10),
     "explicit zeros": sp.csc_array((np.zeros(3), np.arange(3), np.arange(4)), shape=(3, 3)),
     "1 x 1": sp.csc_array([[0.0]]),
 }

@@ -20,7 +20,8 @@ from frontal.errors import (
     SingularMatrixError,
 )
 
-from .test_at_once import DTYPES, KINDS, system
+from ..matrices import dominant_system, path_laplacian, tridiagonal
+from .test_at_once import DTYPES, KINDS
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +79,7 @@ def assert_alike(factor, other):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_factors_are_those_of_all_factorizations(at_once, dtype, kind):
     for n in (1, 2, 5, 40, 150):
-        A, b = system(n, kind, dtype, n)
+        A, b = dominant_system(n, kind, dtype, n)
         if kind != "spd":  # rows and columns of all sizes, which are scaled
             size = sp.diags_array(2.0 ** np.random.default_rng(n).integers(-9, 9, n)).astype(dtype)
             A = sp.csc_array(size @ A @ size)
@@ -98,7 +99,7 @@ def test_factors_are_those_of_all_factorizations(at_once, dtype, kind):
 
 
 def test_a_chain_is_factorized_at_once(at_once):
-    A = sp.diags_array([-1.0, 2.1, -0.5], offsets=[-1, 0, 1], shape=(1000, 1000)).tocsc()
+    A = tridiagonal(1000, -1.0, 2.1, -0.5)
     factor = frontal.factorize(A, backend="cpu")
     factor.refactorize(2 * A.data)
     assert at_once.found == [True, True]
@@ -119,13 +120,12 @@ def said(run):
 def odd_matrices():
     """Matrices of which there is something to be said, or whose columns move."""
     n, rng = 30, np.random.default_rng(0)
-    line = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n)).tocsc()
+    line = tridiagonal(n, -1.0, 2.0, -1.0)
     negative = line.copy()
     negative.data[45] = -3.0
     yield "indefinite", negative
-    free = line.tolil()
-    free[0, 0] = free[n - 1, n - 1] = 1.0
-    yield "singular", sp.csc_array(free)
+    free = path_laplacian(n)
+    yield "singular", free
     yield "next to singular", sp.csc_array(free + 1e-13 * sp.eye_array(n))
     yield "of zeros", sp.csc_array(0 * line)
     zero = sp.csc_array(sp.kron(sp.eye_array(n // 2), [[0.0, 1.0], [1.0, 0.0]]))
@@ -185,7 +185,7 @@ def test_values_of_all_sizes_are_scaled_by_those_who_look_closer(at_once, kind):
 
 
 def test_a_failure_leaves_no_factor(at_once):
-    A, b = system(30, "spd", np.float64, 2)
+    A, b = dominant_system(30, "spd", np.float64, 2)
     factor = frontal.factorize(A, kind="spd", backend="cpu")
     for bad, error in ((-1.0, NotPositiveDefiniteError), (np.nan, NonFiniteInputError)):
         with pytest.raises(error):
@@ -200,7 +200,7 @@ def test_a_failure_leaves_no_factor(at_once):
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
 def test_copies_and_matrices_of_before_stay(kind):
-    A, b = system(30, kind, np.float64, 3)
+    A, b = dominant_system(30, kind, np.float64, 3)
     factor = frontal.factorize(A, kind=kind, backend="cpu")
     copy, given, x = factor.copy(), factor.A, factor.solve(b)
     values = 3 * A.data
@@ -214,7 +214,7 @@ def test_copies_and_matrices_of_before_stay(kind):
 @pytest.mark.parametrize("kind", ["spd", "symmetric", "general"])
 def test_threads_with_one_analysis(kind):
     """They share the pattern, and no room that one of them works in."""
-    A, b = system(200, kind, np.float64, 4)
+    A, b = dominant_system(200, kind, np.float64, 4)
     analysis = frontal.analyze(A, kind=kind, backend="cpu")
     scales = np.arange(1.0, 6.0)
     expected = [analysis.factorize(sp.csc_array(s * A)).solve(b) for s in scales]
@@ -239,7 +239,7 @@ def test_threads_with_one_analysis(kind):
 def test_code_of_its_own_is_for_those_who_call_often(monkeypatch, at_once):
     monkeypatch.setattr("frontal.cpu.small.warmup.MIN_CALLS", 3)
     monkeypatch.setattr("frontal.cpu.backend._often", CallCounter())
-    A, b = system(30, "spd", np.float64, 5)
+    A, b = dominant_system(30, "spd", np.float64, 5)
     factor = frontal.factorize(A, backend="cpu")
     x = [factor.refactorize(A.data).solve(b) for _ in range(4)]
     assert at_once.found == [False, False, False, True, True]

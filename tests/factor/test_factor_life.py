@@ -17,7 +17,8 @@ from frontal.factor.solve import FactorSolver
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.factor import GpuFactor
 
-from ..gpu.sparse.test_gpu_system import matrix, put
+from ..gpu.sparse.test_gpu_system import put
+from ..matrices import grid_system
 
 B = np.random.default_rng(0).standard_normal((81, 2))
 
@@ -42,7 +43,7 @@ kinds = pytest.mark.parametrize("kind", ["spd", "general"])
 @both
 @kinds
 def test_copies_are_independent(device, where, kind):
-    a = matrix(kind, "f8")
+    a = grid_system(kind, "f8")
     factor = frontal.factorize(a, kind=kind, backend=where)
     before = factor.solve(B)
     twins = factor.copy(), copy.copy(factor), copy.deepcopy(factor), factor.to_cpu()
@@ -59,7 +60,7 @@ def test_copies_are_independent(device, where, kind):
 @kinds
 def test_freed_memory_is_free_at_once(kind):
     """It waits for no collection of cycles."""
-    factor = frontal.factorize(matrix(kind, "f8"), kind=kind, backend="gpu")
+    factor = frontal.factorize(grid_system(kind, "f8"), kind=kind, backend="gpu")
     factor.solve(B, refine=0)
     panels = weakref.ref(factor._numbers.factor.storage.panels)
     gc.disable()
@@ -72,7 +73,7 @@ def test_freed_memory_is_free_at_once(kind):
 
 @kinds
 def test_the_host_has_what_came_from_the_device(device, kind):
-    a = matrix(kind, "c8")
+    a = grid_system(kind, "c8")
     factor = frontal.factorize(a, kind=kind, backend="gpu")
     factor.refactorize(put(device, 3 * a.data))
     for twin in (factor.to_cpu(), pickle.loads(pickle.dumps(factor))):
@@ -85,7 +86,7 @@ def test_the_host_has_what_came_from_the_device(device, kind):
 
 @both
 def test_a_freed_factor_says_so(device, where):
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     factor = frontal.factorize(a, backend=where)
     twin = factor.copy()
     storage = factor._numbers.factor
@@ -118,7 +119,7 @@ def test_a_freed_factor_says_so(device, where):
 
 @both
 def test_a_with_block_frees(where):
-    a = matrix("general", "f8")
+    a = grid_system("general", "f8")
     with frontal.factorize(a, backend=where) as factor:
         np.testing.assert_allclose(a @ factor.solve(B), B, atol=1e-8)
     with pytest.raises(ValueError, match="factorize again"):
@@ -126,7 +127,7 @@ def test_a_with_block_frees(where):
 
 
 def test_the_end_of_a_block_does_not_hide_an_error():
-    with pytest.raises(KeyError), frontal.factorize(matrix("spd", "f8")):
+    with pytest.raises(KeyError), frontal.factorize(grid_system("spd", "f8")):
         raise KeyError
 
 
@@ -145,7 +146,7 @@ def full(*_, **__):
 
 @kinds
 def test_too_little_memory_goes_to_the_cpu(device, monkeypatch, automatic, kind):
-    a = matrix(kind, "f8")
+    a = grid_system(kind, "f8")
     analysis = frontal.analyze(a, kind=kind)
     with monkeypatch.context() as patch:
         patch.setattr(device, "free_memory", lambda: 100)
@@ -160,7 +161,7 @@ def test_too_little_memory_goes_to_the_cpu(device, monkeypatch, automatic, kind)
 
 
 def test_a_device_that_fills_up(device, monkeypatch, automatic):
-    a = matrix("general", "f8")
+    a = grid_system("general", "f8")
     factor = frontal.factorize(a, kind="general")
     assert factor.info["backend"] == "gpu"
     monkeypatch.setattr(GpuFactor, "begin", lambda *_: None)
@@ -174,7 +175,7 @@ def test_a_device_that_fills_up(device, monkeypatch, automatic):
 
 @pytest.mark.parametrize("forced", [False, True])
 def test_a_gpu_that_is_asked_for_raises(device, monkeypatch, automatic, forced):
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     asked = "gpu"
     if forced:
         monkeypatch.setenv("FRONTAL_BACKEND", "gpu")
@@ -227,7 +228,7 @@ def test_the_search_for_a_gpu_is_made_once(monkeypatch):
 
 
 def test_arrays_of_a_device_and_a_factor_on_the_host(device):
-    a = sp.csc_array(matrix("spd", "f8"))
+    a = sp.csc_array(grid_system("spd", "f8"))
 
     class Values:
         ndim, size, dtype = 1, a.nnz, a.dtype
@@ -249,7 +250,7 @@ def test_the_cpu_takes_over_where_the_pivots_of_the_gpu_do_not_do(monkeypatch):
         examine(solver, before)
 
     monkeypatch.setattr(FactorSolver, "examine", first_time)
-    a = matrix("general", "f8")
+    a = grid_system("general", "f8")
     with pytest.warns(errors.PerformanceWarning, match="refactorizing on the CPU"):
         factor = frontal.factorize(a, kind="general", backend="gpu")
     assert judged == [True, False]

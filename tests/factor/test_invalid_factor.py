@@ -14,7 +14,8 @@ from frontal.cpu import backend as cpu
 from frontal.factor.solve import FactorSolver
 from frontal.gpu.sparse.backend import GpuBackend
 
-from ..gpu.sparse.test_gpu_system import chosen, matrix, put  # noqa: F401
+from ..gpu.sparse.test_gpu_system import chosen, put  # noqa: F401
+from ..matrices import grid_system
 
 B = np.random.default_rng(0).standard_normal((81, 2))
 both = pytest.mark.parametrize("where", ["cpu", "gpu"])
@@ -60,7 +61,7 @@ def check(factor, a):
 
 def faults(kind):
     """New values without a factor, by the errors that say so."""
-    a = matrix(kind, "f8")
+    a = grid_system(kind, "f8")
     bad: dict = {frontal.NonFiniteInputError: np.where(np.arange(a.nnz) == 7, np.nan, a.data)}
     if kind == "spd":
         diagonal = a.indices == np.repeat(np.arange(81), np.diff(a.indptr))
@@ -96,7 +97,7 @@ def test_values_without_a_factor_leave_none(device, where, kind, there):
 @pytest.mark.parametrize("after", [False, True])
 def test_an_interrupt_leaves_none(device, monkeypatch, where, kind, after):
     """It may come before the numbers are complete, or after that, before they are judged."""
-    a = matrix(kind, "f8")
+    a = grid_system(kind, "f8")
     rows = sp.diags_array(4.0 ** np.random.default_rng(0).integers(-3, 4, 81))
     other = sp.csc_array(rows @ a) if kind == "general" else sp.csc_array(rows @ a @ rows)
     factor = frontal.factorize(a, kind=kind, backend=where)
@@ -122,7 +123,7 @@ def test_an_interrupt_leaves_none(device, monkeypatch, where, kind, after):
 
 @both
 def test_an_interrupt_while_the_factor_is_judged(device, monkeypatch, where):
-    a = matrix("general", "f8")
+    a = grid_system("general", "f8")
     factor = frontal.factorize(a, kind="general", backend=where)
 
     def interrupted(solver, before):
@@ -139,7 +140,7 @@ def test_an_interrupt_while_the_factor_is_judged(device, monkeypatch, where):
 @both
 @kinds
 def test_what_could_not_begin_changes_nothing(device, where, kind):
-    a = matrix(kind, "f8")
+    a = grid_system(kind, "f8")
     factor = frontal.factorize(a, kind=kind, backend=where)
     wider = sp.csc_array(a + sp.eye_array(81, k=40))
     wrong = [a.data[:-1], wider, sp.eye_array(5), sp.csc_array(a[:, :80]), np.ones((3, 3, 3))]
@@ -157,7 +158,7 @@ def test_what_could_not_begin_changes_nothing(device, where, kind):
 @both
 def test_the_method_is_that_of_before(device, where):
     """Cholesky went on with LU, which found the matrix singular."""
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     factor = frontal.factorize(a, backend=where)
     singular = a.copy()
     singular.data[a.indices == 17] = 0
@@ -174,7 +175,7 @@ def test_the_method_is_that_of_before(device, where):
 @pytest.mark.parametrize("least", [1 << 60, 0], ids=["as_always", "at_once"])
 def test_memory_is_given_back_and_used_again(device, where, least, monkeypatch):
     monkeypatch.setattr("frontal.cpu.small.warmup.MIN_CALLS", least)
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     factor = frontal.factorize(a, kind="spd", backend=where)
     numeric: Any = factor._numbers.factor
     panels = numeric.storage.panels if where == "gpu" else numeric.storage
@@ -197,7 +198,7 @@ def test_memory_is_given_back_and_used_again(device, where, least, monkeypatch):
 
 
 def test_the_end_of_a_block_frees_what_is_left():
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     failed = pytest.raises(frontal.NotPositiveDefiniteError)
     with frontal.factorize(a, kind="spd") as factor, failed:
         factor.refactorize(-a)

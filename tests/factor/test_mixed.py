@@ -15,6 +15,8 @@ from frontal.factor.condition import ConditionEstimate, factor_condition
 from frontal.factor.diagnosis import ImpreciseError, _demand_condition, _require_condition
 from frontal.factor.mixed import require_range, require_refinement
 
+from ..matrices import tridiagonal
+
 EPS = np.finfo(float).eps
 
 
@@ -112,8 +114,7 @@ def test_a_singular_matrix_is_refused_with_evidence_in_double(made):
 def test_nearly_indefinite_is_not_called_definite():
     """Its single precision Cholesky factor exists or not; the sign is that of double."""
     n = 60
-    a = sp.csc_array(sp.diags_array([-np.ones(n - 1), np.full(n, 2.0), -np.ones(n - 1)],
-                                    offsets=[-1, 0, 1]))  # fmt: skip
+    a = tridiagonal(n, -1.0, 2.0, -1.0)
     least = 2 - 2 * np.cos(np.pi / (n + 1))
     a = sp.csc_array(a - (least + 1e-9) * sp.eye_array(n))
     factor = frontal.factorize(a, precision="mixed", backend="cpu")

@@ -9,14 +9,7 @@ import frontal
 import frontal.gpu.runtime.device
 
 from ..conftest import scaled_residual
-
-
-def pattern() -> np.ndarray:
-    """Dense blocks with a dense border: a front of two tiles, small ones, and a root above them."""
-    full, ends = np.zeros((190, 190), bool), np.cumsum([90, 20, 30, 50])
-    for first, end in zip([0, *ends[:-1]], ends, strict=True):
-        full[first:end, first:end] = full[first:end, 150:] = full[150:, first:end] = True
-    return full
+from ..matrices import bordered_pattern
 
 
 def values(full, seed):
@@ -33,7 +26,7 @@ def test_solves_on_a_device_follow_the_pivots(device, monkeypatch):
 
 
 def check(where):
-    full = pattern()
+    full = bordered_pattern((90, 20, 30, 10), 40)
     first, second = (sp.csc_array(values(full, seed)) for seed in (1, 2))
     analysis = frontal.analyze(first, kind="general", ordering="natural", backend=where)
     factor = analysis.factorize(first)

@@ -13,23 +13,9 @@ from scipy.sparse.linalg import eigsh, splu
 import frontal
 from frontal import problems
 
+from ..matrices import WEAK_BLOCKS, conditioned_system, tridiagonal, weak_pivots
+
 EPS = np.finfo(np.float64).eps
-
-
-def orthogonal(rng, n):
-    q, r = np.linalg.qr(rng.standard_normal((n, n)))
-    return q * np.sign(np.diag(r))
-
-
-def of_condition(condition, seed, n=30):
-    """A dense matrix with one small singular value, a solution, and their exact product."""
-    rng = np.random.default_rng(seed)
-    size = np.ones(n)
-    size[-1] = 1 / condition
-    A = orthogonal(rng, n) @ np.diag(size) @ orthogonal(rng, n)
-    x = rng.standard_normal(n)
-    b = (A.astype(np.longdouble) @ x.astype(np.longdouble)).astype(np.float64)
-    return A, x, b
 
 
 def told(run):
@@ -47,7 +33,7 @@ def told(run):
 def test_prescribed_conditions_as_accurate_as_lapack_or_told(exponent):
     condition = 10.0**exponent
     for seed in range(30):
-        A, x, b = of_condition(condition, seed)
+        A, x, b = conditioned_system(condition, seed)
         y, warned = told(lambda A=A, b=b: frontal.solve(sp.csc_array(A), b, kind="general"))
         if exponent <= 12:
             assert not warned, seed
@@ -61,7 +47,7 @@ def test_prescribed_conditions_as_accurate_as_lapack_or_told(exponent):
 
 def test_sound_pivots_stay():
     """The last pivot of a front is the best of its column, however small."""
-    A, _, b = of_condition(1e13, 0)
+    A, _, b = conditioned_system(1e13, 0)
     _, info = frontal.solve(sp.csc_array(A), b, kind="general", return_info=True)
     assert info.perturbed_pivots == 0
     assert info.backward_error <= 4 * EPS
@@ -96,40 +82,17 @@ def test_eigsh_with_a_shift_near_an_eigenvalue():
     np.testing.assert_allclose(np.sort(found), np.sort([2 * j, i[1] + j, i[1] + j]), rtol=1e-10)
 
 
-BLOCKS, SIZE, BORDER = 6, 40, 60
-
-
-def weak_pivots(size, dtype="f8"):
-    """Blocks with a common border; the first column of each has this pivot, and 1 in the border."""
-    rng = np.random.default_rng(5)
-    n = BLOCKS * SIZE + BORDER
-    A = sp.lil_array((n, n), dtype=dtype)
-    last = slice(BLOCKS * SIZE, n)
-    A[last, last] = 0.1 * rng.standard_normal((BORDER, BORDER)) + 8 * np.eye(BORDER)
-    for i in range(BLOCKS):
-        own = slice(i * SIZE, (i + 1) * SIZE)
-        block = (0.1 * rng.standard_normal((SIZE, SIZE)) + 4 * np.eye(SIZE)).astype(dtype)
-        block[:, 0] = 1e-14
-        block[0, 0] = size
-        A[own, own] = block
-        A[last, own] = 0.1 * rng.standard_normal((BORDER, SIZE))
-        A[own, last] = 0.1 * rng.standard_normal((BORDER, SIZE)).T
-        A[last.start + i, own.start] = A[own.start, last.start + i] = 1.0
-    return sp.csc_array(A)
-
-
 @pytest.mark.parametrize("phase", [1.0, -1.0, 1j])
 def test_columns_whose_pivots_are_tiny_go_up(phase):
     """Each front has one, and its parent, which has the rows, eliminates it."""
     dtype = complex if phase == 1j else float
-    n = BLOCKS * SIZE + BORDER
-    analysis = frontal.analyze(
-        weak_pivots(1.0, dtype), kind="general", ordering=np.arange(n), backend="cpu"
-    )
+    first = weak_pivots(1.0, dtype)
+    n = first.shape[0]
+    analysis = frontal.analyze(first, kind="general", ordering=np.arange(n), backend="cpu")
     A = weak_pivots(1e-12 * phase, dtype)
     factor = analysis.factorize(A)
     alone = np.diff(analysis.plan.pointer) > 0  # the other fronts hold all rows of their columns
-    assert alone.sum() >= BLOCKS - 1
+    assert alone.sum() >= WEAK_BLOCKS - 1
     pivots, moved = analysis.front_sizes()[0], factor.analysis.front_sizes()[0]
     assert pivots[alone].sum() - moved[:-1].sum() >= alone.sum()
     assert factor.info["perturbed_pivots"] == 0
@@ -146,7 +109,7 @@ def test_columns_whose_pivots_are_tiny_go_up(phase):
 def test_small_columns_keep_their_pivots():
     """A pivot that is small, but not for its column, is sound."""
     n = 12
-    A = sp.csc_array(sp.diags_array([1.0, 3.0, 1.0], offsets=[-1, 0, 1], shape=(n, n)))
+    A = tridiagonal(n, 1.0, 3.0, 1.0)
     d = np.where(np.arange(n) % 3, 1.0, 1e-12)
     A = sp.csc_array(A @ sp.diags_array(d))
     values = A.data

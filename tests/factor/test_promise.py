@@ -8,7 +8,8 @@ import frontal
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.factor import GpuFactor
 
-from ..gpu.sparse.test_gpu_system import Sparse, chosen, forget, matrix, put, traffic  # noqa: F401
+from ..gpu.sparse.test_gpu_system import Sparse, chosen, forget, put, traffic  # noqa: F401
+from ..matrices import grid_system
 
 B = np.random.default_rng(0).standard_normal((81, 2))
 both = pytest.mark.parametrize("where", ["cpu", "gpu"])
@@ -17,7 +18,7 @@ DTYPES = ["f4", "f8", "c8", "c16"]
 
 def unsymmetric(dtype, size=0.3):
     """A definite matrix with one triangle that is not the adjoint of the other."""
-    a = matrix("spd", dtype)
+    a = grid_system("spd", dtype)
     upper = sp.csc_array(sp.triu(a, 1))
     upper.data *= 1 + size * np.random.default_rng(1).uniform(0, 1, upper.nnz).astype(a.real.dtype)
     return sp.csc_array(sp.tril(a) + upper).astype(dtype)
@@ -46,7 +47,7 @@ def check(factor, c):
 @both
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_auto_goes_on_with_lu(device, where, dtype):
-    s, c = matrix("spd", dtype), unsymmetric(dtype)
+    s, c = grid_system("spd", dtype), unsymmetric(dtype)
     analysis = frontal.analyze(s, backend=where)
     for given in forms(device, c, where):
         factor = analysis.factorize(s)
@@ -61,7 +62,7 @@ def test_auto_goes_on_with_lu(device, where, dtype):
 @both
 @pytest.mark.parametrize("dtype", ["f8", "c16"])
 def test_a_promise_that_is_broken_names_the_entries(device, where, dtype):
-    s, c = matrix("spd", dtype), unsymmetric(dtype, 1e-9)
+    s, c = grid_system("spd", dtype), unsymmetric(dtype, 1e-9)
     c[12, 3] = 0.25
     c[3, 12] = 0.75
     analysis = frontal.analyze(s, kind="spd", backend=where)
@@ -86,7 +87,7 @@ def test_a_promise_that_is_broken_names_the_entries(device, where, dtype):
 def test_rounding_is_forgiven(device, where, dtype):
     """And solutions are those of the matrix that was given."""
     eps = float(np.finfo(dtype).eps)
-    s, c = matrix("spd", dtype), unsymmetric(dtype, 20 * eps)
+    s, c = grid_system("spd", dtype), unsymmetric(dtype, 20 * eps)
     assert abs(c - c.conj().T).max() > eps
     for kind in ("auto", "spd"):
         factor = frontal.factorize(s, kind=kind, backend=where)
@@ -97,7 +98,7 @@ def test_rounding_is_forgiven(device, where, dtype):
 
 @both
 def test_a_diagonal_that_is_not_real(device, where):
-    s = matrix("spd", "c16")
+    s = grid_system("spd", "c16")
     c = sp.csc_array(s + 0.1j * sp.eye_array(81))
     for given in forms(device, c, where):
         factor = frontal.factorize(s, backend=where)
@@ -107,7 +108,7 @@ def test_a_diagonal_that_is_not_real(device, where):
 
 def test_it_is_looked_at_where_the_factor_is(device, traffic):  # noqa: F811
     """No launch and no download of its own."""
-    s = matrix("spd", "f8")
+    s = grid_system("spd", "f8")
     factor = frontal.factorize(s, backend="gpu")
     values = put(device, 2 * s.data)
     factor.refactorize(values)
@@ -121,7 +122,7 @@ def test_it_is_looked_at_where_the_factor_is(device, traffic):  # noqa: F811
 
 def test_the_cpu_that_takes_over_looks_too(device, monkeypatch):
     """Values that were on the device are seen by the host for the first time."""
-    s, c = matrix("spd", "f8"), unsymmetric("f8")
+    s, c = grid_system("spd", "f8"), unsymmetric("f8")
 
     def full(*_, **__):
         raise MemoryError

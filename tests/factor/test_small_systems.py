@@ -12,6 +12,8 @@ import frontal
 from frontal.cpu.blas_limit import single_threaded_blas
 from frontal.cpu.small import factorize
 
+from ..matrices import tridiagonal
+
 
 @pytest.fixture(autouse=True)
 def from_the_first_call(monkeypatch):
@@ -44,7 +46,7 @@ def counts(monkeypatch, run):
 
 @pytest.mark.parametrize("above", [-1.0, -0.5], ids=["cholesky", "lu"])
 def test_no_matrix_of_scipy_and_no_limit_of_blas_is_made(monkeypatch, above):
-    A = sp.diags_array([-1.0, 2.1, above], offsets=[-1, 0, 1], shape=(200, 200)).tocsc()
+    A = tridiagonal(200, -1.0, 2.1, above)
     b = np.ones(200)
     factor = frontal.factorize(A, backend="cpu")
     factor.solve(b)
@@ -143,7 +145,7 @@ def test_small_patterns_are_analyzed_once(backend):
 
 
 def test_values_are_copied_of_a_pattern_that_comes_again():
-    A = sp.diags_array([-1.0, 2.1, -0.5], offsets=[-1, 0, 1], shape=(30, 30)).tocsc()
+    A = tridiagonal(30, -1.0, 2.1, -0.5)
     frontal.factorize(A)
     factor, before = frontal.factorize(A), A.copy()
     A.data[:] = np.nan
@@ -152,7 +154,7 @@ def test_values_are_copied_of_a_pattern_that_comes_again():
 
 def test_what_is_asked_for_decides_which_analysis_is_taken():
     """A guess goes on as LDL^H, and a promise does not, whichever comes first."""
-    A = sp.diags_array([-1.0, 2.1, -1.0], offsets=[-1, 0, 1], shape=(50, 50)).tocsc()
+    A = tridiagonal(50, -1.0, 2.1, -1.0)
     bad = A.copy()
     bad[0, 0] = 1e-3  # positive, but A is not
     for _ in range(2):
@@ -170,7 +172,7 @@ def test_large_patterns_are_not_kept():
 
 @pytest.mark.parametrize("changed", ["strided", "float32", "read-only", "list"])
 def test_values_that_are_not_as_the_factor_has_them(changed):
-    A = sp.diags_array([-1.0, 2.0, -0.5], offsets=[-1, 0, 1], shape=(50, 50)).tocsc()
+    A = tridiagonal(50, -1.0, 2.0, -0.5)
     factor, values = frontal.factorize(A, backend="cpu"), 4 * A.data
     if changed == "strided":
         values = np.repeat(values, 2)[::2]

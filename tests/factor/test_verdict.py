@@ -20,7 +20,8 @@ from frontal.numeric.condition import ESTIMATED, Condition
 from frontal.numeric.linear_system import BackwardErrors
 from frontal.numeric.one_norm import one_norm
 
-from .test_pivots import of_condition, orthogonal, told
+from ..matrices import conditioned_system, orthogonal, tridiagonal
+from .test_pivots import told
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -62,7 +63,7 @@ def test_condition_is_estimated_once_for_each_factor():
         assert estimates(lambda: factor.solve(b, "H")) == 2
         assert estimates(lambda: factor.copy().solve(b)) == 1
         factor.refactorize((1 + 0.1 * i) * A)
-    turned = sp.diags_array([-2.0, 1.0, 2.0], offsets=[-1, 0, 1], shape=(400, 400)).tocsc()
+    turned = tridiagonal(400, -2.0, 1.0, 2.0)
     factor = frontal.factorize(turned, kind="general", backend="cpu")
     for solves in 3, 2:  # no certificate, nor one that is tried again; a bound is enough
         assert estimates(lambda: factor.solve(b)) == solves
@@ -113,7 +114,7 @@ def test_estimates_count_by_their_margin_and_bounds_do_not():
 
 
 def test_no_refinement_no_verdict():
-    A, x, b = of_condition(1e14, 0)
+    A, x, b = conditioned_system(1e14, 0)
     factor = frontal.factorize(sp.csc_array(A), kind="general", backend="cpu")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -132,7 +133,7 @@ def test_no_refinement_no_verdict():
 def test_no_silent_error(exponent, symmetric):
     """And nothing is refused whose condition is below 1e15."""
     for seed in range(6):
-        A, x, b = of_condition(10.0**exponent, seed)
+        A, x, b = conditioned_system(10.0**exponent, seed)
         if symmetric:
             q = orthogonal(np.random.default_rng(seed), 30)
             A = q @ np.diag([*np.ones(29), 10.0**-exponent]) @ q.T
@@ -180,7 +181,7 @@ def test_no_small_pivot_and_a_huge_condition():
 
 
 def test_reciprocal_condition():
-    A, _, _ = of_condition(1e6, 0)
+    A, _, _ = conditioned_system(1e6, 0)
     wanted = 1 / np.linalg.cond(A, 1)
     scaled = A * 10.0 ** np.random.default_rng(0).integers(-9, 9, 30)
     for M in (A, scaled, 1e-200 * A, A[:3, :3]):
@@ -294,7 +295,7 @@ def test_condition_of_one_side_silences_no_other(order, batch):
 
 def test_small_pivots_leave_no_estimate_below_one_over_eps():
     """Rounding has made more of a pivot of 42 roundings than the 1-norm of a certain change."""
-    A, _, b = of_condition(1e15, 1)
+    A, _, b = conditioned_system(1e15, 1)
     factor = frontal.factorize(sp.csc_array(A), kind="general", singular="allow", backend="cpu")
     _, info = factor.solve(b, return_info=True)
     assert 10 < factor._numbers.factor.health().pivot_ratio / EPS < 100

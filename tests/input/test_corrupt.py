@@ -29,6 +29,8 @@ from frontal.io import read_matrix, write_matrix, write_vector
 from frontal.ordering import order
 from frontal.symbolic.diagonal import needs_matching
 
+from ..matrices import tridiagonal
+
 try:
     import resource
 except ImportError:  # not on Windows
@@ -37,7 +39,7 @@ except ImportError:  # not on Windows
 ROOT = Path(__file__).resolve().parents[2]
 HUGE = 10**8
 N = 6
-GOOD = sp.csc_array(sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(N, N)))
+GOOD = tridiagonal(N, -1.0, 2.5, -1.0)
 
 
 def changed(A, **arrays):

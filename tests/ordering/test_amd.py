@@ -12,6 +12,8 @@ from frontal.ordering.amd import amd, amd_tree
 from frontal.ordering.etree import EliminationTree
 from frontal.ordering.graph import Graph, adjacency
 
+from ..matrices import stencil
+
 # Entries of L under amd_order of SuiteSparse 5.12 (AMD 2.4.6), default settings.
 SUITESPARSE = {
     "bcsstk14": 109078,
@@ -30,16 +32,6 @@ SUITESPARSE = {
 
 def graph_of(n: int, rows, cols) -> Graph:
     return adjacency(sp.coo_array((np.ones(len(rows)), (rows, cols)), shape=(n, n)))
-
-
-def grid(*shape: int, box: bool = False) -> Graph:
-    """Grid graph: neighbours along the axes, or all around (`box`)."""
-    path = [sp.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(m, m)) for m in shape]
-    A = sp.eye_array(1)
-    for T in path:
-        m, k = T.shape[0], A.shape[0]
-        A = sp.kron(A, T) if box else sp.kron(A, sp.eye_array(m)) + sp.kron(sp.eye_array(k), T)
-    return adjacency(A)
 
 
 def fill(graph: Graph, **options) -> int:
@@ -123,7 +115,7 @@ def test_elimination_tells_the_counts_of_columns(n, degree, weighted, seed):
 
 
 def test_dense_nodes_leave_no_tree():
-    graph = grid(30, 30)
+    graph = adjacency(stencil(30, 30))
     assert amd_tree(graph.indptr, graph.indices, None, 10.0)[1] is not None
     hub = graph_of(900, np.zeros(900, int), np.arange(900))
     assert amd_tree(hub.indptr, hub.indices, None, 10.0)[1] is None
@@ -182,7 +174,7 @@ def test_dense_nodes_end_their_class():
     [((60, 60), False, 59765), ((300, 300), False, 2928059), ((30, 30, 30), False, 5605774)],
 )
 def test_fill_of_grids(shape, box, expected):
-    assert fill(grid(*shape, box=box)) == pytest.approx(expected, rel=0.03)
+    assert fill(adjacency(stencil(*shape, box=box))) == pytest.approx(expected, rel=0.03)
 
 
 @pytest.mark.parametrize("name", SUITESPARSE)
@@ -202,14 +194,14 @@ def test_dense_rows_do_not_spoil_the_degrees(shared_matrix):
 def test_nested_dissection_with_minimum_degree_inside(shape, depth, expected):
     """The expected numbers are those of SuiteSparse's camd_order with the same classes."""
     classes = dissection(*shape, depth=depth)
-    graph = grid(*shape)
+    graph = adjacency(stencil(*shape))
     perm = amd(graph.indptr, graph.indices, constraint=classes)
     assert (np.diff(classes[perm]) >= 0).all()
     assert EliminationTree.from_graph(graph, perm).cost().nnz == pytest.approx(expected, rel=0.03)
 
 
 def test_constraints_at_their_limits():
-    graph = grid(40, 40)
+    graph = adjacency(stencil(40, 40))
     free = amd(graph.indptr, graph.indices)
     same = amd(graph.indptr, graph.indices, constraint=np.full(graph.n, 7))
     assert np.array_equal(free, same)
@@ -218,7 +210,7 @@ def test_constraints_at_their_limits():
 
 
 def test_nodes_without_neighbours_survive_the_compaction_of_the_workspace():
-    inner, isolated = grid(100, 100), 50
+    inner, isolated = adjacency(stencil(100, 100)), 50
     indptr = np.append(inner.indptr, np.full(isolated, inner.indptr[-1]))
     graph = Graph(indptr, inner.indices, inner.n + isolated)
     last = np.arange(graph.n) >= inner.n
@@ -227,12 +219,12 @@ def test_nodes_without_neighbours_survive_the_compaction_of_the_workspace():
 
 
 def test_aggressive_absorption_changes_little():
-    graph = grid(20, 20, 20, box=True)
+    graph = adjacency(stencil(20, 20, 20, box=True))
     assert fill(graph, aggressive=False) == pytest.approx(fill(graph), rel=0.05)
 
 
 def test_index_types_and_a_diagonal_do_not_matter():
-    A = grid(20, 20)
+    A = adjacency(stencil(20, 20))
     free = amd(A.indptr, A.indices)
     assert np.array_equal(free, amd(A.indptr.astype(np.int32), A.indices.astype(np.int64)))
     pattern = sp.csr_array((np.ones(A.indices.size), A.indices, A.indptr), shape=(A.n, A.n))

@@ -22,7 +22,8 @@ from frontal.ordering.dissection.split import LEAF, split
 from frontal.ordering.graph import Graph, induced
 
 from ..conftest import no_thread_stays
-from .test_ordering import is_permutation, patterns, stencil
+from ..matrices import star, stencil
+from .test_ordering import is_permutation, patterns
 
 module = importlib.import_module("frontal.ordering.dissection.dissect")
 team = importlib.import_module("frontal.ordering.dissection.team")
@@ -36,12 +37,6 @@ def levels_of(graph: Graph, weights: np.ndarray) -> Levels:
     """The graph with these weights of its nodes, and coarser ones."""
     edges = np.ones(graph.nnz, np.int32)
     return with_levels(Weighted(graph.indptr, graph.indices, edges, weights), 0, 1, GO_ON)
-
-
-def star(n: int) -> sp.csc_array:
-    """A node next to all others."""
-    row = sp.csc_array((np.ones(n), (np.zeros(n, int), np.arange(n))), shape=(n, n))
-    return sp.csc_array(row + row.T)
 
 
 GRAPHS = {

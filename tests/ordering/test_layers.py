@@ -19,8 +19,9 @@ from frontal.ordering.graph import Graph
 from frontal.ordering.model import pace_of
 
 from ..conftest import no_thread_stays
-from .test_dissection import GO_ON, GRAPHS, star
-from .test_ordering import is_permutation, patterns, stencil, thinned
+from ..matrices import star, stencil, thinned
+from .test_dissection import GO_ON, GRAPHS
+from .test_ordering import is_permutation, patterns
 
 layered = importlib.import_module("frontal.ordering.dissection.layered")
 

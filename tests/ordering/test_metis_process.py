@@ -18,7 +18,8 @@ from frontal.ordering import adjacency, metis, order
 from frontal.ordering.components import Components
 from frontal.ordering.graph import Graph
 
-from .test_ordering import needs_metis, stencil
+from ..matrices import stencil
+from .test_ordering import needs_metis
 
 
 @needs_metis

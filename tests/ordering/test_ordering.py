@@ -18,17 +18,10 @@ from frontal.ordering.model import CostModel, dissected, dissection_seconds, met
 from frontal.ordering.nested_dissection import separator_classes
 from frontal.problems import circuit
 
+from ..matrices import stencil, thinned
+
 needs_metis = pytest.mark.skipif(not metis.available(), reason="pymetis is not installed")
 SEARCHED = [m for m in METHODS if m != "given"]
-
-
-def stencil(*shape: int, box: bool = False, unknowns: int = 1) -> sp.csr_array:
-    """Grid graph with 2d + 1 points, or 3^d for `box`, and a block of unknowns at each node."""
-    A = sp.csr_array(np.ones((1, 1)))
-    for size in shape:
-        line = sp.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(size, size))
-        A = sp.kron(A, line) if box else sp.kronsum(line, A)
-    return sp.csr_array(sp.kron(A, np.ones((unknowns, unknowns))))
 
 
 @st.composite
@@ -46,14 +39,6 @@ def patterns(draw) -> sp.csc_array:
     shuffle = rng.permutation(n + dense)
     A = sp.block_array([[A, None], [rows, sp.eye_array(dense)]], format="csc") if dense else A
     return sp.csc_array(A[shuffle][:, shuffle] if dense else A)
-
-
-def thinned(A) -> sp.csc_array:
-    """A without a third of its entries: no grid any more, but it grows alike."""
-    upper = sp.triu(A, 1).tocoo()
-    kept = np.random.default_rng(0).random(upper.nnz) > 0.33
-    upper = sp.coo_array((upper.data[kept], (upper.row[kept], upper.col[kept])), shape=A.shape)
-    return sp.csc_array(upper + upper.T)
 
 
 def is_permutation(perm: np.ndarray, n: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -17,6 +18,8 @@ from frontal.ordering.amd import amd
 from frontal.ordering.etree import EliminationTree
 from frontal.ordering.graph import Graph, adjacency
 from frontal.problems import poisson2d, poisson3d
+
+from ..matrices import star
 
 THREADS = (1, 2, 3, 7)
 
@@ -58,15 +61,12 @@ def chain(n: int) -> sp.csc_array:
     return sp.csc_array(sp.diags_array([1.0], offsets=[1], shape=(n, n)))
 
 
-def star(n: int) -> sp.csc_array:
-    return sp.csc_array((np.ones(n), (np.zeros(n, int), np.arange(n))), (n, n))
-
-
+row_star = partial(star, symmetric=False)
 SHAPES = {
     "chain": chain(50),
-    "star": star(50),
+    "star": row_star(50),
     "chains": sp.csc_array(sp.block_diag([chain(9)] * 7)),
-    "stars": sp.csc_array(sp.block_diag([star(5), star(20), chain(3), star(8)])),
+    "stars": sp.csc_array(sp.block_diag([row_star(5), row_star(20), chain(3), row_star(8)])),
     "plane": poisson2d(13),
     "solid": poisson3d(6),
     "no edges": sp.csc_array((30, 30)),

@@ -14,17 +14,6 @@ from frontal.numeric.method import LDLH, LDLT
 KINDS = [("f4", LDLT), ("f8", LDLT), ("c8", LDLT), ("c16", LDLT), ("c8", LDLH), ("c16", LDLH)]
 
 
-def of_kind(a, dtype, method):
-    """A real symmetric matrix with phases: complex symmetric, or Hermitian."""
-    a = sp.csc_array(a)
-    if np.dtype(dtype).kind == "c":
-        phase = np.exp(0.3j)
-        below, diagonal = phase * sp.tril(a, -1), sp.diags_array(a.diagonal())
-        above = below.conj() if method.adjoint else below
-        a = below + above.T + diagonal * (1 if method.adjoint else np.exp(0.1j))
-    return sp.csc_array(a).astype(dtype)
-
-
 def factored(device, a, method, ordering="auto", small=64, tiny=None):
     """The factor of a backend whose fronts up to `small` rows are done whole."""
     pattern = sp.csc_array(abs(a).astype("f8"))

@@ -2,13 +2,10 @@
 
 from functools import partial
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import frontal
 import frontal.gpu.runtime.device
-from frontal import problems
 from frontal.gpu.sparse import backend as backends
 from frontal.gpu.sparse.layout import schedule as schedules
 from frontal.gpu.sparse.pattern import DevicePattern
@@ -16,7 +13,6 @@ from frontal.gpu.sparse.tasks import solves
 
 from ...conftest import fronts_cost
 from ...emulation.lanes import LaneDevice
-from .indefinite_tools import of_kind
 
 KINDS = ("spd", "symmetric", "general")
 LATE = ("copies", "kernels")
@@ -46,18 +42,6 @@ def choosing(devices, monkeypatch):
     monkeypatch.setattr(schedules, "_EPOCH", 2)
     monkeypatch.setattr(schedules, "_GROUP", 4)
     return chosen
-
-
-def matrix(kind, dtype="f8", n=8):
-    """A solid's, with fronts of every kind."""
-    a = problems.convdiff3d(n) if kind == "general" else problems.poisson3d(n)
-    if kind == "symmetric":
-        a = of_kind(a - 0.63 * sp.eye_array(n**3), dtype, frontal.numeric.method.LDLT)
-    elif kind == "spd":
-        a = of_kind(a, dtype, frontal.numeric.method.LDLH)
-    elif np.dtype(dtype).kind == "c":
-        a = a * np.exp(0.2j) + 1j * sp.eye_array(n**3)
-    return sp.csc_array(a).astype(dtype)
 
 
 def analyzed(a, kind, **options):

@@ -12,7 +12,8 @@ from frontal.gpu.sparse.solve.messages import Messages
 from frontal.numeric.condition import ESTIMATED, KNOWN
 
 from ...emulation.borders import DTYPES, random
-from .test_gpu_system import chosen, forget, matrix, op, put, traffic  # noqa: F401
+from ...matrices import grid_system
+from .test_gpu_system import chosen, forget, op, put, traffic  # noqa: F401
 
 KINDS = ["spd", "general"]
 
@@ -36,7 +37,7 @@ def prepared(a, **options):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_solutions_are_those_of_the_general_way(device, kind, dtype):
-    a, rng = matrix(kind, dtype), np.random.default_rng(3)
+    a, rng = grid_system(kind, dtype), np.random.default_rng(3)
     factor = prepared(a, kind=kind)
     for trans in "NTH":
         b = random(rng, (81,), np.dtype(dtype))
@@ -53,7 +54,7 @@ def test_solutions_are_those_of_the_general_way(device, kind, dtype):
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_kept_while_values_change(device, kind):
     """A graph reads the values and the scaling where they are: it is made anew where they move."""
-    a, b = matrix(kind, "f8"), np.random.default_rng(1).standard_normal(81)
+    a, b = grid_system(kind, "f8"), np.random.default_rng(1).standard_normal(81)
     factor = prepared(a, kind=kind)
     factor.solve(b)
     values = put(device, 3 * a.data)
@@ -82,7 +83,7 @@ def test_it_is_kept_while_values_change(device, kind):
 
 
 def test_wider_solves_take_its_messages(device):
-    a, b = matrix("spd", "f8"), np.random.default_rng(1).standard_normal((81, 9))
+    a, b = grid_system("spd", "f8"), np.random.default_rng(1).standard_normal((81, 9))
     factor = prepared(a)
     for _ in range(3):
         x = factor.solve(b[:, 0])
@@ -95,7 +96,7 @@ def test_wider_solves_take_its_messages(device):
 
 def test_little_is_done_for_a_solution(device, traffic):  # noqa: F811
     """Of a vector on the device five numbers come back; one on the host goes and comes itself."""
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     factor = prepared(a)
     b = np.ones(81)
     for given, moved in ((put(device, b), []), (b, [81])):
@@ -108,7 +109,7 @@ def test_little_is_done_for_a_solution(device, traffic):  # noqa: F811
 
 
 def test_what_is_unusual_goes_the_general_way(device, monkeypatch):
-    a, b = matrix("spd", "f8"), np.ones(81)
+    a, b = grid_system("spd", "f8"), np.ones(81)
     factor = prepared(a)
     wanted = factor.solve(b)
     for other in (np.repeat(b, 2)[::2], b.astype("f4"), b.astype("c16"), b.tolist(), b[:, None]):
@@ -133,7 +134,7 @@ def test_what_is_unusual_goes_the_general_way(device, monkeypatch):
 
 def test_sizes_near_the_borders_go_the_general_way(device):
     """What the sweeps cannot hold is solved in other variables, as without a graph."""
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     factor = prepared(a)
     for size in (1e-300, 1e300):
         b = size * np.ones(81)
@@ -148,7 +149,7 @@ def test_sizes_near_the_borders_go_the_general_way(device):
 
 def test_a_bad_solution_is_not_returned(device):
     """Where factors are no longer those of the values, refinement and a warning come first."""
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     factor = prepared(a)
     b = np.random.default_rng(0).standard_normal(81)
     wanted = factor.solve(b)
@@ -163,7 +164,7 @@ def test_a_bad_solution_is_not_returned(device):
 def test_a_capture_is_left_to_the_general_way(device, monkeypatch):
     if device.cuda:
         pytest.skip("needs a device that only says that it captures")
-    a, b = matrix("spd", "f8"), np.ones(81)
+    a, b = grid_system("spd", "f8"), np.ones(81)
     factor = prepared(a)
     for _ in range(3):
         factor.solve(b)
@@ -175,7 +176,7 @@ def test_a_capture_is_left_to_the_general_way(device, monkeypatch):
 
 
 def test_copies_have_their_own(device):
-    a, b = matrix("general", "f8"), np.ones(81)
+    a, b = grid_system("general", "f8"), np.ones(81)
     factor = prepared(a, kind="general")
     x = factor.solve(b)
     twin = factor.copy()
@@ -190,7 +191,7 @@ def test_copies_have_their_own(device):
 
 @pytest.mark.parametrize("trans", "NTH")
 def test_transposed_systems(device, trans):
-    a = matrix("general", "c16")
+    a = grid_system("general", "c16")
     factor = prepared(a, kind="general")
     b = random(np.random.default_rng(2), (81,), np.dtype("c16"))
     for _ in range(3):
@@ -201,7 +202,7 @@ def test_transposed_systems(device, trans):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_has_begun_is_of_its_values_alone(device, kind, monkeypatch):
     """An interrupt leaves a factorization at work behind, which nobody takes for another one."""
-    a, b = matrix(kind, "f8"), np.ones(81)
+    a, b = grid_system(kind, "f8"), np.ones(81)
     factor = prepared(a, kind=kind)
     factor.refactorize(put(device, a.data))  # all is prepared from now on
     launched = []
@@ -232,7 +233,7 @@ def test_what_has_begun_is_of_its_values_alone(device, kind, monkeypatch):
 @pytest.mark.parametrize("kind", ["spd", "symmetric", "general"])
 def test_condition_numbers_come_with_solutions(device, kind, monkeypatch):
     """Without a certificate one graph solves and estimates, to what the general way finds."""
-    a, b = matrix(kind, "f8"), np.ones(81)
+    a, b = grid_system(kind, "f8"), np.ones(81)
     factor, other = (frontal.factorize(a, kind=kind, backend="gpu") for _ in range(2))
     for scale in (1, 3, 5, 7):  # enqueued, recorded, replayed
         values = put(device, scale * a.data)

@@ -5,7 +5,8 @@ import pytest
 
 import frontal
 
-from .test_gpu_system import OnDevice, chosen, matrix, put  # noqa: F401
+from ...matrices import grid_system
+from .test_gpu_system import OnDevice, chosen, put  # noqa: F401
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def emulated(device):
 
 def test_what_a_captured_solve_would_copy_is_refused(emulated, monkeypatch):
     """The graph would read the copy when it is gone."""
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     factor = frontal.factorize(a, backend="gpu")
     b = np.ones((81, 2))
     fits = put(emulated, b.T).T

@@ -12,7 +12,8 @@ from frontal.cpu.probes import begin
 from frontal.factor import condition
 
 from ...emulation.borders import DTYPES, eps, random
-from .test_gpu_system import matrix, put
+from ...matrices import grid_system
+from .test_gpu_system import put
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +39,7 @@ def on_host(solution):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_estimates_are_those_of_the_host(device, kind, dtype):
     """Of one column and of several, one of them zero, and of a rough solution."""
-    a, rng = matrix(kind, dtype), np.random.default_rng(7)
+    a, rng = grid_system(kind, dtype), np.random.default_rng(7)
     factor = frontal.factorize(a, kind=kind, backend="gpu")._numbers.factor
     wide = np.dtype(dtype).char.replace("f", "d").replace("F", "D")
     for trans, k, work in [("N", 1, dtype), ("T", 3, dtype), ("H", 1, wide), ("N", 3, wide)]:
@@ -80,7 +81,7 @@ def test_columns_of_a_nearly_singular_matrix(device, only_there):
 @pytest.mark.parametrize("dtype", ["f8", "c16"])
 def test_signs_of_the_smallest_numbers(device, dtype):
     """Their moduli have no reciprocals."""
-    factor = frontal.factorize(matrix("general", dtype), kind="general", backend="gpu")
+    factor = frontal.factorize(grid_system("general", dtype), kind="general", backend="gpu")
     factor = factor._numbers.factor
     b = np.asfortranarray(np.ones((81, 1), dtype))
     system, B = factor.system("N", np.dtype(dtype)), factor.upload(b)
@@ -92,7 +93,7 @@ def test_signs_of_the_smallest_numbers(device, dtype):
 
 
 def test_a_first_solution_moves_numbers_of_blocks(device, only_there, monkeypatch):
-    factor = frontal.factorize(matrix("spd", "f8", 40), kind="spd", backend="gpu")
+    factor = frontal.factorize(grid_system("spd", "f8", 40), kind="spd", backend="gpu")
     moved, download = [], device.download
     monkeypatch.setattr(device, "download", lambda a: (moved.append(a.size), download(a))[1])
     b = np.ones(1600)
@@ -138,7 +139,7 @@ def in_two_turns(M):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_few_steps_lead_to_the_norm(device, kind, dtype):
     """The very numbers of a dense computation, for one column and for several."""
-    a, rng = matrix("spd" if kind != "general" else kind, dtype), np.random.default_rng(8)
+    a, rng = grid_system("spd" if kind != "general" else kind, dtype), np.random.default_rng(8)
     a = sp.csc_array(a - (0 if kind in ("spd", "general") else 0.7) * sp.eye_array(81))
     if kind == "symmetric":
         lower = sp.tril(a, -1)
@@ -174,7 +175,7 @@ def test_few_steps_lead_to_the_norm(device, kind, dtype):
 @pytest.mark.parametrize("kind", ["spd", "general"])
 def test_sweeps_between_leave_no_trace(device, kind):
     """What an estimate begins with is made anew if a correction has taken its place."""
-    a = matrix(kind, "f8")
+    a = grid_system(kind, "f8")
     factor = frontal.factorize(a, kind=kind, backend="gpu")._numbers.factor
     system = factor.system("N", np.dtype("f8"))
     B = factor.upload(np.ones((81, 1), order="F"))
@@ -194,7 +195,7 @@ def test_sweeps_between_leave_no_trace(device, kind):
 
 
 def test_what_is_no_number_is_no_estimate(device):
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     factor = frontal.factorize(a, backend="gpu")._numbers.factor
     system = factor.system("N", np.dtype("f8"))
     B = factor.upload(np.ones((81, 1), order="F"))
@@ -218,7 +219,7 @@ def test_without_memory_for_probes_there_are_none(device, kind, monkeypatch):
             raise MemoryError
         made(self, pattern, dtype, width, spare, **options)
 
-    a, b = matrix(kind, "f8"), np.ones(81)
+    a, b = grid_system(kind, "f8"), np.ones(81)
     factor = frontal.factorize(a, kind=kind, backend="gpu")
     wanted, told = factor.copy().solve(b, return_info=True)
     monkeypatch.setattr(Messages, "__init__", narrow)

@@ -8,7 +8,8 @@ import frontal
 from frontal import problems
 from frontal.errors import FactorMemoryError, PerformanceWarning
 
-from .test_gpu_system import Sparse, chosen, matrix, traffic  # noqa: F401
+from ...matrices import grid_system
+from .test_gpu_system import Sparse, chosen, traffic  # noqa: F401
 
 
 def same(one, other):
@@ -20,7 +21,7 @@ def same(one, other):
 @pytest.mark.parametrize("form", ["csc", "csr", "coo"])
 @pytest.mark.parametrize(("kind", "dtype"), [("spd", "f8"), ("spd", "c16"), ("general", "f4")])
 def test_the_same_factor_as_from_scratch(device, traffic, kind, dtype, form):  # noqa: F811
-    a = matrix(kind, dtype)
+    a = grid_system(kind, dtype)
     wanted = frontal.factorize(a, kind=kind, backend="gpu")
     analysis = frontal.analyze(a, kind=kind, backend="gpu")
     traffic["up"].clear()
@@ -37,7 +38,7 @@ def test_the_same_factor_as_from_scratch(device, traffic, kind, dtype, form):  #
 
 
 def test_values_of_the_device_stay_there(device, traffic):  # noqa: F811
-    a = matrix("general", "f8")
+    a = grid_system("general", "f8")
     analysis = frontal.analyze(a, kind="general", backend="gpu")
     given = Sparse(device, a)
     given.dtype = a.dtype
@@ -51,7 +52,7 @@ def test_values_of_the_device_stay_there(device, traffic):  # noqa: F811
 
 @pytest.mark.parametrize("option", ["singular", "precision", "memory"])
 def test_no_value_moves_for_a_choice_that_there_is_not(device, traffic, option):  # noqa: F811
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     analysis = frontal.analyze(a, backend="gpu")
     traffic["up"].clear()
     with pytest.raises(ValueError, match=f"{option} is 'some'; choose"):
@@ -60,7 +61,7 @@ def test_no_value_moves_for_a_choice_that_there_is_not(device, traffic, option):
 
 
 def test_later_changes_are_not_seen(device):
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     factor = frontal.analyze(a, backend="gpu").factorize(a)
     before = a.copy()
     a.data[:] = 0
@@ -69,7 +70,7 @@ def test_later_changes_are_not_seen(device):
 
 
 def test_what_has_another_pattern_or_kind_is_refused(device):
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     analysis = frontal.analyze(a, kind="spd", backend="gpu")
     other = a.copy()
     other.indices[1] = 5

@@ -23,17 +23,12 @@ from frontal.gpu.sparse.tasks import solves
 from frontal.numeric.method import CHOLESKY
 
 from ...emulation.borders import DTYPES, eps
-from .test_gpu_fronts import hermitian
+from ...matrices import FRONT_MATRICES, tridiagonal, with_phases
 
-CHAIN = sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(60, 60))
 MATRICES = {
-    "grid": lambda: problems.poisson2d(17),
+    **FRONT_MATRICES,
     "cube": lambda: problems.poisson3d(7),
-    "forest": lambda: sp.block_diag(
-        [problems.poisson2d(4), sp.eye_array(3), problems.poisson2d(5)], format="csc"
-    ),
-    "chain": lambda: sp.csc_array(CHAIN),
-    "dense": lambda: sp.csc_array(np.full((150, 150), 0.5) + 150 * np.eye(150)),
+    "chain": lambda: tridiagonal(60, -1.0, 2.5, -1.0),
 }
 KINDS = ("spd", "general")
 
@@ -118,7 +113,7 @@ def factored(device, a, kind):
 
 def matrix(name, dtype, kind):
     """A matrix that for LU needs interchanges, within diagonal tiles: the CPU's go farther."""
-    a = hermitian(MATRICES[name](), dtype).tocoo()
+    a = with_phases(MATRICES[name](), dtype).tocoo()
     if kind == "general":
         rng = np.random.default_rng(5)
         size = np.where(a.row // TILE == a.col // TILE, 1.0, 1e-3 if name == "dense" else 1.0)

@@ -24,24 +24,7 @@ from frontal.gpu.sparse.tasks.tiles import tile_tasks
 from frontal.numeric.method import CHOLESKY, LDLT, LU
 
 from ...emulation.borders import DTYPES, eps
-
-MATRICES = {
-    "grid": lambda: problems.poisson2d(17),
-    "cube": lambda: problems.poisson3d(6),
-    "chain": lambda: sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(40, 40)).tocsc(),
-    "forest": lambda: sp.block_diag(
-        [problems.poisson2d(4), sp.eye_array(3), problems.poisson2d(5)], format="csc"
-    ),
-    "dense": lambda: sp.csc_array(np.full((150, 150), 0.5) + 150 * np.eye(150)),
-}
-
-
-def hermitian(matrix, dtype):
-    a = sp.csc_array(matrix)
-    if np.dtype(dtype).kind == "c":
-        phase = np.exp(0.3j)
-        a = phase * sp.tril(a, -1) + np.conj(phase) * sp.triu(a, 1) + sp.diags_array(a.diagonal())
-    return sp.csc_array(a).astype(dtype)
+from ...matrices import FRONT_MATRICES, bordered, unsymmetric_front, with_phases
 
 
 def factors(device, a, kind="spd", tiny=0.0, small=64, ordering="auto"):
@@ -52,14 +35,6 @@ def factors(device, a, kind="spd", tiny=0.0, small=64, ordering="auto"):
     gpu.pattern = DevicePattern(device, analysis.plan, analysis.symbolic.method, small, 1)
     values = values.astype(a.dtype)
     return analysis, cpu.factorize(values, None), gpu.factorize(values, None, tiny=tiny)
-
-
-def unsymmetric(name, dtype):
-    """A matrix whose diagonal blocks need interchanges."""
-    a = hermitian(MATRICES[name](), dtype).tocsc()
-    rng = np.random.default_rng(5)
-    a.data *= rng.uniform(0.2, 1.0, a.nnz).astype(a.real.dtype)
-    return a
 
 
 def diagonal_and_below(analysis, panels):
@@ -76,9 +51,9 @@ def diagonal_and_below(analysis, panels):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("small", [0, 64])
-@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("name", FRONT_MATRICES)
 def test_the_same_factor_and_solution(device, name, small, dtype):
-    a = hermitian(MATRICES[name](), dtype)
+    a = with_phases(FRONT_MATRICES[name](), dtype)
     analysis, cpu, gpu = factors(device, a, small=small)
     wanted = diagonal_and_below(analysis, cpu.panels)
     found = diagonal_and_below(analysis, gpu.to_host().panels)
@@ -93,19 +68,6 @@ def test_the_same_factor_and_solution(device, name, small, dtype):
             residual = (matrix.conj() if transposed else matrix) @ x - b
             scale = sp.linalg.norm(a, np.inf) * np.abs(x).max() + np.abs(b).max()
             assert np.abs(residual).max() <= 100 * eps(dtype) * scale
-
-
-def bordered(dtype, kind):
-    """Dense blocks with a dense border, in order: fronts of 2 to 6 tiles, the last ones partial."""
-    sizes, border, n = (70, 170, 130), 150, 520
-    rng, dense = np.random.default_rng(8), np.zeros((n, n), bool)
-    for end, size in zip(np.cumsum(sizes), sizes, strict=True):
-        dense[end - size : end, end - size : end] = True
-    dense[n - border :] = dense[:, n - border :] = True
-    a = rng.uniform(-1, 1, (n, n)) * dense
-    if kind == "spd":
-        a = a + a.T + 2 * n * np.eye(n)
-    return hermitian(sp.csc_array(a), dtype) if kind == "spd" else sp.csc_array(a.astype(dtype))
 
 
 @pytest.mark.parametrize(("large", "dtype"), [*((48, dtype) for dtype in DTYPES), (2, "f8")])
@@ -194,9 +156,9 @@ def check_solutions(analysis, a, factor):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("small", [0, 64])
-@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("name", FRONT_MATRICES)
 def test_a_sound_factor_by_lu(device, name, small, dtype):
-    a = unsymmetric(name, dtype)
+    a = unsymmetric_front(name, dtype)
     analysis, cpu, gpu = factors(device, a, "general", 1e-3, small)
     assert gpu.perturbed == cpu.perturbed
     row = np.concatenate([np.arange(n) for n in np.diff(analysis.plan.start)])
@@ -206,11 +168,11 @@ def test_a_sound_factor_by_lu(device, name, small, dtype):
 
 
 @pytest.mark.parametrize("small", [0, 64])
-@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("name", FRONT_MATRICES)
 def test_largest_pivots(device, monkeypatch, name, small):
     """With the strictest threshold the GPU chooses as LAPACK does, inside tiles of 64 rows."""
     monkeypatch.setattr(front_factor, "_MULTIPLIER", 1)
-    a = unsymmetric(name, "f8")
+    a = unsymmetric_front(name, "f8")
     analysis, cpu, gpu = factors(device, a, "general", 1e-3, small)
     check_solutions(analysis, a, gpu)
     assert multipliers(gpu) <= 1 + 10 * eps("f8")
@@ -257,7 +219,7 @@ def test_inverses_one_after_the_other(device, monkeypatch):
     choose = launch.front_tiles
     scarce = Limits(4, 101376, 102400, (8, 9))
     monkeypatch.setattr(launch, "front_tiles", lambda d, s, _: choose(d, s, scarce))
-    a = unsymmetric("dense", "f8")
+    a = unsymmetric_front("dense", "f8")
     analysis, _, gpu = factors(device, a, "general", 1e-3, 0)
     check_solutions(analysis, a, gpu)
 
@@ -281,7 +243,8 @@ def test_interchanges_in_some_blocks_of_columns(device, n, dtype):
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
 def test_the_whole_solver(device, monkeypatch, kind, dtype):
     monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
-    a = hermitian(MATRICES["cube"](), dtype) if kind == "spd" else unsymmetric("cube", dtype)
+    definite = with_phases(FRONT_MATRICES["cube"](), dtype)
+    a = definite if kind == "spd" else unsymmetric_front("cube", dtype)
     b = np.random.default_rng(4).standard_normal((a.shape[0], 3)).astype(dtype)
     factor = frontal.factorize(a, kind=kind, backend="gpu")
     assert factor.info["backend"] == "gpu"
@@ -300,10 +263,10 @@ def test_the_whole_solver(device, monkeypatch, kind, dtype):
 
 
 def test_the_first_failing_pivot(device):
-    a = MATRICES["grid"]().tolil()
+    a = FRONT_MATRICES["grid"]().tolil()
     a[100, 100] = -1.0
     a = sp.csc_array(a)
-    analysis = frontal.analyze(MATRICES["grid"](), kind="spd")
+    analysis = frontal.analyze(FRONT_MATRICES["grid"](), kind="spd")
     values = analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data
     positions = []
     for backend in (CpuBackend(analysis.symbolic), GpuBackend(analysis.symbolic, device)):
@@ -325,7 +288,7 @@ def test_numbers_with_all_bits_set_pass(device):
 
 
 def test_copies_lie_on_the_host(device):
-    _, cpu, gpu = factors(device, hermitian(MATRICES["cube"](), "f8"))
+    _, cpu, gpu = factors(device, with_phases(FRONT_MATRICES["cube"](), "f8"))
     place = CpuBackend(gpu.symbolic)
     twin = place.from_host(gpu.to_host(), gpu.matrix, None)
     for one in (copy.deepcopy(twin), pickle.loads(pickle.dumps(twin)), twin):
@@ -336,7 +299,7 @@ def test_copies_lie_on_the_host(device):
 
 
 def test_the_memory_of_the_factor_before_is_used_again(device):
-    a = hermitian(MATRICES["cube"](), "f8")
+    a = with_phases(FRONT_MATRICES["cube"](), "f8")
     analysis = frontal.analyze(a, kind="spd")
     values = analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data
     backend = GpuBackend(analysis.symbolic, device)
@@ -357,7 +320,7 @@ def test_the_memory_of_the_factor_before_is_used_again(device):
 
 def test_too_little_memory_is_told_before_any_is_taken(device, monkeypatch):
     available = 1000
-    a = hermitian(MATRICES["cube"](), "f8")
+    a = with_phases(FRONT_MATRICES["cube"](), "f8")
     analysis = frontal.analyze(a, kind="spd")
     monkeypatch.setattr(device, "free_memory", lambda: available)
     backend = GpuBackend(analysis.symbolic, device)

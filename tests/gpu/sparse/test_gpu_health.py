@@ -9,13 +9,14 @@ from frontal import problems
 
 from ...conftest import all_is_over
 from ...emulation.borders import DTYPES, eps
-from .test_gpu_system import OnDevice, Sparse, chosen, forget, matrix, op, put, traffic  # noqa: F401
+from ...matrices import grid_system
+from .test_gpu_system import OnDevice, Sparse, chosen, forget, op, put, traffic  # noqa: F401
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_health_and_growth_are_those_of_the_host(device, kind, dtype):
-    a = matrix(kind, dtype)
+    a = grid_system(kind, dtype)
     there = frontal.factorize(a, kind=kind, backend="gpu")
     here = there.to_cpu()
     np.testing.assert_allclose(
@@ -38,7 +39,7 @@ def test_health_and_growth_are_those_of_the_host(device, kind, dtype):
 
 def test_values_and_right_hand_sides_that_are_not_finite(device):
     for kind in ("spd", "general"):
-        a = matrix(kind, "f8")
+        a = grid_system(kind, "f8")
         factor = frontal.factorize(a, kind=kind, backend="gpu")
         b = np.ones((81, 3))
         b[7, 1] = b[9, 1] = np.nan
@@ -60,7 +61,7 @@ def test_values_and_right_hand_sides_that_are_not_finite(device):
 
 
 def test_wrong_shapes_and_types_on_the_device(device):
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     factor = frontal.factorize(a, kind="spd", backend="gpu")
     for shape in ((80,), (81, 2, 1), ()):
         with pytest.raises(ValueError, match="b must be"):
@@ -75,7 +76,7 @@ def test_wrong_shapes_and_types_on_the_device(device):
 
 
 def test_a_matrix_that_is_not_definite_any_more(device):
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     bad = a.copy()
     bad.setdiag(np.where(np.arange(81) == 40, -4.0, 4.0))
     strict = frontal.factorize(a, kind="spd", backend="gpu")
@@ -96,7 +97,7 @@ def test_a_matrix_that_is_not_definite_any_more(device):
 
 
 def test_singular_matrices_are_refused(device):
-    a = matrix("general", "f8")
+    a = grid_system("general", "f8")
     factor = frontal.factorize(a, kind="general", backend="gpu")
     with pytest.raises(frontal.SingularMatrixError):
         factor.refactorize(put(device, a.data * (a.indices != 17)))
@@ -124,7 +125,7 @@ def test_no_room_for_a_list_is_told_and_no_thread_stays(device, monkeypatch, lat
     def full(*_, **__):
         raise MemoryError
 
-    a = matrix("spd", "f8", 20)
+    a = grid_system("spd", "f8", 20)
     with monkeypatch.context() as patch:
         patch.setattr(f"frontal.gpu.sparse.pattern.{late}", full)
         with all_is_over(), pytest.raises(MemoryError):

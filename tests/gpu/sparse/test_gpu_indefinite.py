@@ -14,8 +14,8 @@ from frontal.numeric.method import LDLH, LDLT
 
 from ...conftest import fronts_cost
 from ...emulation.borders import eps
-from .indefinite_tools import KINDS, error, factored, of_kind, parts, residual
-from .test_gpu_fronts import bordered
+from ...matrices import bordered, with_phases
+from .indefinite_tools import KINDS, error, factored, parts, residual
 
 
 def dense(n, seed=0):
@@ -33,7 +33,7 @@ def coupled(dtype, method):
     a[one, one] = a[other, other] = 0
     a[one, other] = a[other, one] = 100
     a[range(110, 119), range(110, 119)] = 95
-    return of_kind(sp.csc_array(a), dtype, method)
+    return with_phases(sp.csc_array(a), dtype, method)
 
 
 def saddle(n):
@@ -55,7 +55,7 @@ MATRICES = {
 @pytest.mark.parametrize("small", [0, 64])
 @pytest.mark.parametrize("name", MATRICES)
 def test_factors_and_solutions(device, name, small, dtype, method):
-    a = of_kind(MATRICES[name](), dtype, method)
+    a = with_phases(MATRICES[name](), dtype, method)
     factor = factored(device, a, method, "natural" if name == "saddle" else "auto", small)
     assert factor.perturbed == 0
     assert error(factor, a) <= 20
@@ -93,7 +93,7 @@ def test_fronts_of_several_tiles(device, monkeypatch, dtype, method, large, few)
 @pytest.mark.parametrize(("dtype", "method"), [("f8", LDLT), ("c16", LDLH)])
 @pytest.mark.parametrize("n", [1, 8, 31, 63, 64, 65, 128, 150])
 def test_one_front(device, n, dtype, method):
-    a = of_kind(dense(n, n) if n > 1 else -np.eye(1), dtype, method)
+    a = with_phases(dense(n, n) if n > 1 else -np.eye(1), dtype, method)
     for small in (0, 64):
         factor = factored(device, a, method, np.arange(n), small)
         assert error(factor, a) <= 20
@@ -127,7 +127,7 @@ def test_columns_whose_pivots_are_too_small(device, monkeypatch, k, small, few, 
     a[: k // 2, : k // 2] *= 1e7
     a[k : k + 10, :k] = rng.uniform(-1, 1, (10, k))
     a[k:, k:] = dense(30, 1).toarray() + 5 * np.eye(30)
-    a = of_kind(np.tril(a) + np.tril(a, -1).T, dtype, method)
+    a = with_phases(np.tril(a) + np.tril(a, -1).T, dtype, method)
     with fronts_cost(1e-12):
         factor = factored(device, a, method, "natural", small)
     assert k in np.diff(factor.symbolic.plan.start)
@@ -166,7 +166,7 @@ def test_small_fronts_look_at_update_rows(device, dtype, method):
     a[2:, 2:] = dense(30).toarray() + 40 * np.eye(30)
     a[:2, :2] = (0.02, 0.1), (0.1, -0.05)
     a[2, 0] = a[0, 2] = 5
-    a = of_kind(a, dtype, method)
+    a = with_phases(a, dtype, method)
     with fronts_cost(1e-12):
         factor = factored(device, a, method, "natural")
     assert factor.symbolic.plan.start[1] == 2
@@ -182,7 +182,7 @@ def test_zero_pivots_are_replaced(device, n, small, dtype, method):
     a = dense(n).toarray()
     a[5] = a[:, 5] = a[20] = a[:, 20] = 0
     a[n - 7] = a[:, n - 7] = 0
-    a = of_kind(a, dtype, method)
+    a = with_phases(a, dtype, method)
     factor = factored(device, a, method, np.arange(n), small, tiny=1e-5)
     assert factor.perturbed == 3
     assert factor.largest_multiplier == np.inf
@@ -193,7 +193,7 @@ def test_zero_pivots_are_replaced(device, n, small, dtype, method):
 
 @pytest.mark.parametrize(("dtype", "method"), [("f8", LDLT), ("c16", LDLH), ("c16", LDLT)])
 def test_new_values_and_copies(device, dtype, method):
-    a = of_kind(MATRICES["saddle"](), dtype, method)
+    a = with_phases(MATRICES["saddle"](), dtype, method)
     factor = factored(device, a, method, "natural", 32)
     twin, values = factor.copy(), device.download(factor.values)
     assert factor.memory == twin.memory > factor.storage.panels.nbytes

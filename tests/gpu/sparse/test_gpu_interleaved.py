@@ -27,28 +27,21 @@ from frontal.numeric.method import LDLT
 from ...conftest import fronts_cost
 from ...emulation.device import EmulatedDevice
 from ...emulation.interleaved import InterleavedDevice, available
+from ...matrices import bordered_pattern
 
 pytestmark = pytest.mark.skipif(not available(), reason="no C++ compiler that tells of accesses")
 
 SCHEDULES = (("random", 1, 8), ("youngest", 1, 6), ("lazy", 1, 4))
 KINDS = ("spd", "general", "indefinite")
 TINY = 1e-8
-
-
-def bordered():
-    """Dense blocks with a dense border: fronts of 3 to 6 tiles, the last ones partial."""
-    sizes, border, n = (10, 50, 130), 150, 340
-    dense = np.zeros((n, n), bool)
-    for end, size in zip(np.cumsum(sizes), sizes, strict=True):
-        dense[end - size : end, end - size : end] = True
-    dense[n - border :] = dense[:, n - border :] = True
-    return sp.csc_array(dense.astype(float)), "natural"
+# fronts of 3 to 6 tiles, the last ones partial
+TILES = sp.csc_array(bordered_pattern((10, 50, 130), 150).astype(float))
 
 
 # The matrix and its ordering; the order up to which fronts are done whole, and their entries up to
 # which a warp solves with them; what a front costs beside its arithmetic, by which they are merged
 CASES = {
-    "tiles": (bordered, 0, 0, 1e-12),
+    "tiles": (lambda: (TILES, "natural"), 0, 0, 1e-12),
     "tree": (lambda: (problems.poisson2d(17), "auto"), 0, 1000, None),
     "small": (lambda: (problems.poisson2d(22), "auto"), 20, 200, 1e-9),
 }

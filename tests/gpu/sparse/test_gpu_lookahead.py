@@ -17,7 +17,7 @@ from frontal.numeric.method import CHOLESKY
 from ...emulation.compiling import COMPILER
 from ...emulation.counting import CountingDevice
 from ...emulation.device import EmulatedDevice
-from .test_gpu_system import matrix
+from ...matrices import grid_system
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to emulate kernels with")
 
@@ -56,7 +56,7 @@ def finished(analysis):
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
 def test_all_is_made_once_and_nothing_taken(current, made, kind):
-    a = matrix(kind, "f8", 14)
+    a = grid_system(kind, "f8", 14)
     plain = frontal.factorize(a, kind=kind, backend="cpu").solve(np.ones(196))
     assert not made
     analysis = frontal.analyze(a, kind=kind, backend="gpu")
@@ -71,7 +71,7 @@ def test_all_is_made_once_and_nothing_taken(current, made, kind):
 
 
 def test_on_another_device_nothing_of_it_is_taken(current):
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     analysis = frontal.analyze(a, backend="gpu")
     finished(analysis)
     current.reverse()
@@ -80,7 +80,7 @@ def test_on_another_device_nothing_of_it_is_taken(current):
 
 
 def test_other_scalar_types_have_their_own(current):
-    a = matrix("general", "f8")
+    a = grid_system("general", "f8")
     analysis = frontal.analyze(a, kind="general", backend="gpu")
     for dtype in ("f4", "c16", "f8"):
         b = a.astype(dtype)
@@ -90,7 +90,7 @@ def test_other_scalar_types_have_their_own(current):
 
 
 def test_who_does_not_factorize_there_begins_nothing(current, made, monkeypatch):
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     small = frontal.analyze(a)  # is for the CPU
     assert frontal.analyze(a, backend="cpu") not in choose._expected
     assert small not in choose._expected
@@ -133,7 +133,7 @@ def test_what_was_begun_in_vain_goes_with_its_analysis(current):
 def test_a_phase_from_a_folder_begins_with_its_plan(current, tmp_path, monkeypatch):
     monkeypatch.setenv("FRONTAL_ANALYSIS_CACHE", str(tmp_path))
     monkeypatch.setattr("frontal.symbolic.disk_cache.MIN_CACHED_COLUMNS", 10)
-    a = matrix("spd", "f8")
+    a = grid_system("spd", "f8")
     for _ in range(2):
         analysis = frontal.analyze(a, backend="gpu")
         assert finished(analysis).pattern._listed

@@ -24,7 +24,8 @@ from frontal.machine import resources
 
 from ...emulation.compiling import COMPILER
 from ...emulation.counting import CountingDevice
-from .test_gpu_system import chosen, matrix, put  # noqa: F401
+from ...matrices import grid_system, solid_system
+from .test_gpu_system import chosen, put  # noqa: F401
 
 KINDS = ("spd", "symmetric", "general")
 
@@ -36,7 +37,7 @@ def numeric(factor):
 def shifted(kind):
     """A grid's matrix with values of its kind."""
     if kind == "general":
-        return matrix(kind, "f8", 12)
+        return grid_system(kind, "f8", 12)
     return sp.csc_array(problems.poisson2d(12) - (0.3 if kind == "symmetric" else 0) * sp.eye(144))
 
 
@@ -60,7 +61,7 @@ def test_solves_lie_in_the_memory_of_factorizations(device, kind):
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
 def test_values_are_held_once(device, kind):
-    a, b = matrix(kind, "f8"), np.ones(81)
+    a, b = grid_system(kind, "f8"), np.ones(81)
     factor = frontal.factorize(a, kind=kind, backend="gpu")
     of = numeric(factor)
     assert of.values is of.storage.values
@@ -82,7 +83,7 @@ def test_values_are_held_once(device, kind):
 
 
 def test_mixed_precision_keeps_the_values_in_double(device):
-    a, b = matrix("spd", "f8"), np.ones(81)
+    a, b = grid_system("spd", "f8"), np.ones(81)
     factor = frontal.factorize(a, backend="gpu", precision="mixed")
     for scale in (1, 2, 3):
         factor.refactorize(scale * a)
@@ -94,7 +95,7 @@ def test_mixed_precision_keeps_the_values_in_double(device):
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_rows_of_a_pattern(device, symmetric):
     """Those of a symmetric one are its columns, whose pointers and indices are not kept twice."""
-    a = matrix("general", "f8")
+    a = grid_system("general", "f8")
     if not symmetric:
         a = sp.csc_array(a + sp.diags_array(np.ones(81 - 13), offsets=13))
     symbolic = frontal.analyze(a, kind="general").symbolic
@@ -112,7 +113,7 @@ def test_rows_of_a_pattern(device, symmetric):
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_places_of_entries_are_as_wide_as_they_must_be(device, symmetric, monkeypatch):
     """Those of a matrix of more than 2^31 entries take 64 bits, and change nothing else."""
-    a, b = matrix("general", "f8"), np.random.default_rng(2).standard_normal((81, 3))
+    a, b = grid_system("general", "f8"), np.random.default_rng(2).standard_normal((81, 3))
     if not symmetric:
         a = sp.csc_array(a + sp.diags_array(np.ones(81 - 13), offsets=13))
     found = []
@@ -133,7 +134,7 @@ def test_places_of_entries_are_as_wide_as_they_must_be(device, symmetric, monkey
 
 def test_values_on_a_device_are_known_to_be_symmetric(device):
     """Their rows are then read as columns, and no list of them is made."""
-    a = matrix("spd", "c16")
+    a = grid_system("spd", "c16")
     factor = frontal.factorize(a, backend="gpu")
     factor.refactorize(put(device, 2 * a.data))
     assert numeric(factor).hermitian
@@ -214,7 +215,7 @@ def counted(kind, dtype, n, rhs, lent=1 << 23):
         patch.setattr(messages, "_MIN_LENT_BYTES", lent)
         patch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
         patch.setattr(panels, "_SLACK", NO_SLACK)  # of a large matrix
-        a = MATRICES[kind](n).astype(dtype)
+        a = solid_system(kind, n=n).astype(dtype)
         analysis = frontal.analyze(a, kind=kind, backend="gpu")
         told = analysis.memory_for(dtype, rhs=rhs)
         assert not device.count.most
@@ -224,13 +225,6 @@ def counted(kind, dtype, n, rhs, lent=1 << 23):
             factor.refactorize(scale * a)
             factor.solve(b)
     return device.count.most, told
-
-
-MATRICES = {
-    "spd": problems.poisson3d,
-    "symmetric": lambda n: sp.csc_array(problems.poisson3d(n) - 0.63 * sp.eye_array(n**3)),
-    "general": problems.convdiff3d,
-}
 
 
 @pytest.mark.parametrize(("rhs", "lent"), [(1, 1 << 23), (16, 1 << 23), (16, 0)])

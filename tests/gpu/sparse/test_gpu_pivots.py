@@ -17,8 +17,9 @@ from frontal.numeric.method import LU
 
 from ...conftest import fronts_cost
 from ...emulation.borders import DTYPES
-from ...factor.test_pivots import EPS, of_condition, told, weak_pivots
-from .test_gpu_fronts import bordered, check_solutions, factors, multipliers
+from ...factor.test_pivots import EPS, told
+from ...matrices import bordered, conditioned_system, weak_pivots
+from .test_gpu_fronts import check_solutions, factors, multipliers
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +40,7 @@ def on_device(a, **options):
 def test_prescribed_conditions(n, exponent):
     condition = 10.0**exponent
     for seed in range(5):
-        a, x, b = of_condition(condition, seed, n)
+        a, x, b = conditioned_system(condition, seed, n)
         y, warned = told(lambda a=a, b=b: on_device(a).solve(b))
         assert not warned or exponent > 12
         if not warned:
@@ -52,12 +53,12 @@ def test_prescribed_conditions(n, exponent):
 
 @pytest.mark.parametrize("n", [30, 100])
 def test_the_best_of_a_whole_column_stays(n):
-    a, _, _ = of_condition(1e13, 0, n)
+    a, _, _ = conditioned_system(1e13, 0, n)
     assert on_device(a).info["perturbed_pivots"] == 0
 
 
 def test_a_zero_pivot_of_a_root_is_replaced():
-    a, _, _ = of_condition(10.0, 0, 20)
+    a, _, _ = conditioned_system(10.0, 0, 20)
     a[-1] = a[0]
     with pytest.raises(frontal.SingularMatrixError):
         frontal.factorize(sp.csc_array(a), kind="general", backend="gpu")

@@ -22,13 +22,13 @@ from frontal.gpu.sparse.pattern import DevicePattern
 from frontal.numeric.method import CHOLESKY, LDLT, LU
 from frontal.problems import poisson3d
 
-from .test_gpu_fronts import MATRICES
+from ...matrices import FRONT_MATRICES
 
 
 @pytest.mark.parametrize("method", [CHOLESKY, LU])
-@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("name", FRONT_MATRICES)
 def test_levels_and_times(name, method):
-    plan = frontal.analyze(MATRICES[name](), kind="spd").plan
+    plan = frontal.analyze(FRONT_MATRICES[name](), kind="spd").plan
     schedule, above = make_schedule(plan, method, 20), plan.parent >= 0
     level, time, small = schedule.level, schedule.time, schedule.small
     assert (level[plan.parent[above]] > level[above]).all()
@@ -94,12 +94,12 @@ def test_nothing_has_two_owners(seed, monkeypatch):
 
 
 @pytest.mark.parametrize("method", [CHOLESKY, LU, LDLT])
-@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("name", FRONT_MATRICES)
 def test_parts_of_fronts_have_one_owner(device, name, method, monkeypatch):
     monkeypatch.setattr(schedules, "_EPOCH", 1)
     monkeypatch.setattr(schedules, "_GROUP", 1)
     pattern = DevicePattern(
-        device, frontal.analyze(MATRICES[name](), kind="spd").plan, method, 20, 1
+        device, frontal.analyze(FRONT_MATRICES[name](), kind="spd").plan, method, 20, 1
     )
     layout, small = pattern.layout(np.dtype("f4")), pattern.schedule.small
     blocks, products = contribution_entries(pattern.m, method), layout.size.copy()
@@ -191,7 +191,7 @@ def test_contribution_blocks_are_packed_by_columns_of_tiles():
 def test_deep_trees(device):
     """A chain of fronts has as many levels: they are tasks, since launches would be too many."""
     n = 70_000
-    plan = frontal.analyze(MATRICES["chain"](), kind="spd").plan._replace(
+    plan = frontal.analyze(FRONT_MATRICES["chain"](), kind="spd").plan._replace(
         start=np.arange(n + 1, dtype=np.int32),
         parent=np.append(np.arange(1, n), -1).astype(np.int32),
         pointer=np.append(np.arange(n), n - 1),

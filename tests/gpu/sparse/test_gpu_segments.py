@@ -16,7 +16,8 @@ from frontal.gpu.sparse.pattern import DevicePattern
 
 from ...emulation.compiling import COMPILER
 from ...emulation.counting import CountingDevice
-from .streamed_tools import KINDS, analyzed, choosing, emulated, least_of, matrix, numeric  # noqa: F401
+from ...matrices import solid_system
+from .streamed_tools import KINDS, analyzed, choosing, emulated, least_of, numeric  # noqa: F401
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to emulate kernels with")
 
@@ -28,7 +29,7 @@ def taken(kind, share, rhs):
         patch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
         patch.setattr(frontal.gpu, "available", lambda: True)
         patch.setattr(panels, "_SLACK", interval_packing.NO_SLACK)
-        a = matrix(kind, n=10)
+        a = solid_system(kind, n=10)
         analysis = frontal.analyze(a, kind=kind, backend="gpu")
         limit, whole = least_of(analysis), analysis.memory_for("f8", memory="device")["total"]
         limit += int(share * (whole - limit))
@@ -92,7 +93,7 @@ def test_nothing_has_two_owners(use, monkeypatch, kind, slack):
     """In any order that launches, copies and waits allow."""
     device = use()
     monkeypatch.setattr(interval_packing, "SLACK", slack)
-    symbolic = analyzed(matrix(kind, n=10), kind).symbolic
+    symbolic = analyzed(solid_system(kind, n=10), kind).symbolic
     whole = DevicePattern(device, symbolic.plan, symbolic.method, 32, 1)
     f8 = np.dtype("f8")
     parts = parts_of(whole, shapes_of(whole, f8)[-1], f8)
@@ -125,7 +126,7 @@ def test_the_least_limit_is_told_before_anything_is_taken(monkeypatch):
     device = CountingDevice()
     monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
     monkeypatch.setattr(frontal.gpu, "available", lambda: True)
-    a = matrix("spd", n=10)
+    a = solid_system("spd", n=10)
     analysis = frontal.analyze(a, kind="spd", backend="gpu")
     limit = least_of(analysis)
     with pytest.raises(frontal.FactorMemoryError) as error:
@@ -146,7 +147,7 @@ def test_the_least_limit_is_told_before_anything_is_taken(monkeypatch):
 
 def test_where_a_factor_goes_by_itself(use):
     """On the device, by segments, to the CPU; and nowhere else than was insisted on."""
-    device, a = use(), matrix("spd")
+    device, a = use(), solid_system("spd")
     analysis = analyzed(a, "spd")
     limit, whole = least_of(analysis), analysis.memory_for("f8", memory="device")
     assert analysis.memory_for("f8") == analysis.memory == whole

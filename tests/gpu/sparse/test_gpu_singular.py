@@ -4,13 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 import frontal
 import frontal.gpu.runtime.device
 from frontal.factor import nullspace
 from frontal.symbolic import supernodes
+
+from ...matrices import path_laplacians
 
 
 @pytest.fixture(autouse=True)
@@ -21,19 +22,12 @@ def chosen(device, monkeypatch):
         yield
 
 
-def paths(count, n):
-    """Laplacians of graphs that are separate paths: elimination ends exactly at zero."""
-    A = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n)).tolil()
-    A[0, 0] = A[n - 1, n - 1] = 1
-    return sp.block_diag([A] * count, "csc")
-
-
 @pytest.mark.parametrize("kind", ["symmetric", "general"])
 @pytest.mark.parametrize(("count", "n"), [(1, 90), (3, 20)])
 def test_null_spaces_and_solutions(device, monkeypatch, kind, count, n):
     """Of one body, and of more than are sought where no pivot says so."""
     monkeypatch.setattr(nullspace, "_MAX_NULL_VECTORS", 2)
-    A, rng = paths(count, n), np.random.default_rng(0)
+    A, rng = path_laplacians(count, n), np.random.default_rng(0)
     with pytest.raises(frontal.SingularMatrixError) as caught:
         frontal.factorize(A, kind=kind, backend="gpu")
     assert caught.value.rank == count * (n - 1)

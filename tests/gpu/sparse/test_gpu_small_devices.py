@@ -15,9 +15,10 @@ from frontal.gpu.sparse import launch
 from frontal.numeric.method import CHOLESKY, LDLH, LDLT, LU
 
 from ...emulation.borders import DTYPES, eps
+from ...matrices import dominant_dense, unsymmetric_front, with_phases
 from ..dense.test_gpu_potrf import run
-from .indefinite_tools import factored, of_kind, product
-from .test_gpu_fronts import check_solutions, factors, hermitian, unsymmetric
+from .indefinite_tools import factored, product
+from .test_gpu_fronts import check_solutions, factors
 
 KB = 1 << 10
 SMALL = {
@@ -76,20 +77,20 @@ def test_all_launches_fit(name, dtype):
 
 @pytest.mark.parametrize(("name", "dtype"), [("sm_75", "f8"), ("sm_86", "c16")])
 def test_cholesky(device, name, dtype):
-    a = hermitian(sp.csc_array(np.full((150, 150), 0.5) + 150 * np.eye(150)), dtype)
+    a = with_phases(dominant_dense(150), dtype)
     a += sp.diags_array(np.arange(150.0)).astype(dtype)
     analysis, _, gpu = factors(smaller(device, name), sp.csc_array(a), small=0)
     check_solutions(analysis, sp.csc_array(a), gpu)
 
 
 def test_lu(device):
-    a = unsymmetric("dense", "c16")
+    a = unsymmetric_front("dense", "c16")
     analysis, _, gpu = factors(smaller(device, "sm_75"), a, "general", 1e-3, 64)
     check_solutions(analysis, a, gpu)
 
 
 def test_ldl(device):
-    a = of_kind(problems.poisson2d(12) - 2 * sp.eye_array(144), "c16", LDLT)
+    a = with_phases(problems.poisson2d(12) - 2 * sp.eye_array(144), "c16", LDLT)
     factor = factored(smaller(device, "sm_86"), a, LDLT, small=0)
     found, size = product(factor)
     perm = factor.symbolic.perm

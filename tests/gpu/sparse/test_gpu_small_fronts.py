@@ -18,6 +18,7 @@ from frontal.numeric.method import CHOLESKY, LU
 
 from ...conftest import fronts_cost
 from ...emulation.borders import DTYPES, eps
+from ...matrices import dominant_dense
 
 LIMITS = (16, 32, 64)
 TINY = 1e-3
@@ -40,7 +41,7 @@ MATRICES = {
     "cube": (lambda: problems.poisson3d(7), 1e-9),
     "arrow": (lambda: arrow(40, 9), 0.0),
     "blocks": (
-        lambda: sp.block_diag([np.full((n, n), 0.5) + n * np.eye(n) for n in range(1, 65, 3)]),
+        lambda: sp.block_diag([dominant_dense(n) for n in range(1, 65, 3)]),
         0.0,
     ),
 }

@@ -14,9 +14,8 @@ from frontal import problems
 
 from ...conftest import fronts_cost
 from ...emulation.compiling import COMPILER
-from ...factor.test_pivots import weak_pivots
-from .streamed_tools import KINDS, LATE, analyzed, choosing, emulated, least_of, matrix, numeric  # noqa: F401
-from .test_gpu_singular import paths
+from ...matrices import path_laplacians, solid_system, weak_pivots
+from .streamed_tools import KINDS, LATE, analyzed, choosing, emulated, least_of, numeric  # noqa: F401
 from .test_gpu_system import put
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to emulate kernels with")
@@ -42,7 +41,7 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "dtype", "late"), CASES)
 def test_the_same_bits_in_the_least_memory(use, kind, dtype, late):
-    device, a = use(late), matrix(kind, dtype)
+    device, a = use(late), solid_system(kind, dtype)
     analysis = analyzed(a, kind)
     whole = analysis.factorize(a, memory="device")
     part = analysis.factorize(a, memory=least_of(analysis, dtype))
@@ -66,7 +65,7 @@ def test_the_same_bits_in_the_least_memory(use, kind, dtype, late):
 @pytest.mark.parametrize("kind", ["symmetric", "general"])
 def test_copies_and_pickles(use, kind):
     use("kernels")
-    a = matrix(kind)
+    a = solid_system(kind)
     analysis, b = analyzed(a, kind), np.cos(np.arange(512.0))
     limit = least_of(analysis)
     factor = analysis.factorize(a, memory=limit)
@@ -92,7 +91,7 @@ def test_copies_and_pickles(use, kind):
 
 def test_what_is_not_definite_goes_on_by_segments(use):
     use("kernels")
-    a = matrix("spd")
+    a = solid_system("spd")
     bad = a.copy()
     bad.setdiag(np.where(np.arange(512) == 300, -1.0, a.diagonal()))
     analysis = analyzed(a, "spd")
@@ -133,7 +132,7 @@ def test_columns_go_to_other_fronts(use, kind):
 
 def test_null_vectors(use):
     use("kernels")
-    a, options = paths(3, 20), {"singular": "allow"}
+    a, options = path_laplacians(3, 20), {"singular": "allow"}
     analysis = frontal.analyze(a, kind="symmetric", backend="gpu")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -145,7 +144,7 @@ def test_null_vectors(use):
 
 def test_mixed_precision(use):
     use("kernels")
-    a, b, options = matrix("general"), np.cos(np.arange(512.0)), {"precision": "mixed"}
+    a, b, options = solid_system("general"), np.cos(np.arange(512.0)), {"precision": "mixed"}
     analysis = analyzed(a, "general")
     part, whole = (analysis.factorize(a, memory=x, **options) for x in ("streamed", "device"))
     for _ in range(2):
@@ -158,7 +157,7 @@ def test_mixed_precision(use):
 
 def test_panels_come_once_for_all_columns(use):
     """Each way, if there is memory for their messages; and not what is on the device already."""
-    device, a = use(), matrix("spd")
+    device, a = use(), solid_system("spd")
     analysis = analyzed(a, "spd")
     for memory, columns in (("streamed", (1, 1, 9, 17)), (least_of(analysis), (1, 1))):
         factor = analysis.factorize(a, memory=memory)
@@ -177,7 +176,7 @@ def test_panels_come_once_for_all_columns(use):
 
 
 def test_no_graph_has_its_solves(use):
-    device, a = use(), matrix("spd")
+    device, a = use(), solid_system("spd")
     factor = analyzed(a, "spd").factorize(a, memory="streamed")
     b = put(device, np.ones((512, 1)))
     factor.solve(b, refine=0)

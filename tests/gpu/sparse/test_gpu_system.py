@@ -6,10 +6,10 @@ import scipy.sparse as sp
 
 import frontal
 import frontal.gpu.runtime.device
-from frontal import problems
 from frontal.cpu.host_system import host_system
 
 from ...emulation.borders import DTYPES, eps, random
+from ...matrices import grid_system
 
 
 class OnDevice(np.ndarray):
@@ -31,19 +31,6 @@ def put(device, array):
     """A device array, which is known as one."""
     there = device.upload(np.ascontiguousarray(array))
     return there.view(OnDevice) if device.xp is np else there
-
-
-def matrix(kind, dtype, n=9):
-    """A regular matrix with a grid's pattern: definite, or with rows of different sizes."""
-    a = sp.csc_array(problems.poisson2d(n)).astype(dtype)
-    rng = np.random.default_rng(5)
-    if np.dtype(dtype).kind == "c":
-        lower = sp.tril(a, -1) * np.exp(0.3j)
-        a = sp.csc_array(lower + lower.conj().T + sp.diags_array(a.diagonal())).astype(dtype)
-    if kind == "general":
-        a.data *= rng.uniform(0.2, 1.0, a.nnz).astype(a.real.dtype)
-        a = sp.csc_array(sp.diags_array(2.0 ** rng.integers(-6, 6, n * n)) @ a).astype(dtype)
-    return a
 
 
 def op(a, trans):
@@ -111,7 +98,7 @@ def forget(traffic, factor):
 @pytest.mark.parametrize("kind", ["spd", "general"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_residuals_and_errors_are_those_of_the_host(device, kind, dtype):
-    a = matrix(kind, dtype)
+    a = grid_system(kind, dtype)
     factor = frontal.factorize(a, kind=kind, backend="gpu")
     rng = np.random.default_rng(1)
     wide = np.dtype(dtype).char.replace("f", "d").replace("F", "D")
@@ -142,7 +129,7 @@ def test_residuals_and_errors_are_those_of_the_host(device, kind, dtype):
 @pytest.mark.parametrize("kind", ["spd", "general"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_solutions_are_where_right_hand_sides_are(device, kind, dtype):
-    a = matrix(kind, dtype)
+    a = grid_system(kind, dtype)
     factor = frontal.factorize(a, kind=kind, backend="gpu")
     rng = np.random.default_rng(2)
     for trans in "NTH":
@@ -169,7 +156,7 @@ def test_solutions_are_where_right_hand_sides_are(device, kind, dtype):
 @pytest.mark.parametrize("kind", ["spd", "general"])
 def test_the_same_refinement_as_on_the_host(device, kind):
     """A factor in single precision takes several steps to a solution in double precision."""
-    a = matrix(kind, "f4", 12)
+    a = grid_system(kind, "f4", 12)
     there = frontal.factorize(a, kind=kind, backend="gpu")
     here = there.to_cpu()
     b = np.random.default_rng(3).standard_normal((144, 3)) * [1, 1e-5, 1e5]
@@ -183,7 +170,7 @@ def test_the_same_refinement_as_on_the_host(device, kind):
 
 
 def test_columns_that_need_no_correction_keep_theirs(device):
-    factor = frontal.factorize(matrix("spd", "f8"), kind="spd", backend="gpu")
+    factor = frontal.factorize(grid_system("spd", "f8"), kind="spd", backend="gpu")
     system = factor._numbers.factor.system("N", np.dtype("f8"))
     x, trial = (np.asfortranarray(np.full((81, 3), value)) for value in (1.0, 2.0))
     up, down = factor._numbers.factor.upload, factor._numbers.factor.download
@@ -192,7 +179,7 @@ def test_columns_that_need_no_correction_keep_theirs(device):
 
 
 def test_blocks_of_right_hand_sides(device, monkeypatch):
-    factor = frontal.factorize(matrix("spd", "f8"), kind="spd", backend="gpu")
+    factor = frontal.factorize(grid_system("spd", "f8"), kind="spd", backend="gpu")
     b = np.random.default_rng(4).standard_normal((81, 11))
     wanted, told = factor.solve(b, return_info=True)
     monkeypatch.setattr(frontal.gpu.sparse.solve.system, "_MAX_BLOCK_ENTRIES", 1)
@@ -208,7 +195,7 @@ def test_blocks_of_right_hand_sides(device, monkeypatch):
 @pytest.mark.parametrize("kind", ["spd", "general"])
 def test_little_moves(device, traffic, kind):
     """New values on the device, and a solution there, move counts and norms, not arrays."""
-    a = matrix(kind, "f8")
+    a = grid_system(kind, "f8")
     factor = frontal.factorize(a, kind=kind, backend="gpu")
     values, b = put(device, 3 * a.data), put(device, np.ones(81))
     factor.refactorize(values).solve(b)  # the first time, the rows of the pattern are found
@@ -234,7 +221,7 @@ def test_little_moves(device, traffic, kind):
 @pytest.mark.parametrize("form", ["csc", "csr", "coo"])
 def test_new_values_of_the_host_move_once(device, traffic, form):
     """For Cholesky the device puts them in order, and looks at them."""
-    a = matrix("spd", "c16")
+    a = grid_system("spd", "c16")
     factor = frontal.factorize(a.asformat(form), backend="gpu")
     given = (3 * a).asformat(form)
     values = given.data if form == "coo" else given
@@ -258,7 +245,7 @@ def test_new_values_of_the_host_move_once(device, traffic, form):
 @pytest.mark.parametrize("kind", ["spd", "general"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_new_values_on_the_device(device, kind, dtype):
-    a = matrix(kind, dtype)
+    a = grid_system(kind, dtype)
     factor = frontal.factorize(a, kind=kind, backend="gpu")
     values = put(device, 2 * a.data)
     assert factor.refactorize(values) is factor
@@ -281,7 +268,7 @@ def test_new_values_on_the_device(device, kind, dtype):
 
 
 def test_unsymmetric_entry_beside_a_penalty_on_a_device(device):
-    a = matrix("spd", "f8").tolil()
+    a = grid_system("spd", "f8").tolil()
     a[40, 40] = 1e17
     a = a.tocsc()
     factor = frontal.factorize(a, backend="gpu")
@@ -295,7 +282,7 @@ def test_unsymmetric_entry_beside_a_penalty_on_a_device(device):
 
 
 def test_values_on_the_device_have_a_scaling_of_their_own(device):
-    a = matrix("general", "f8")
+    a = grid_system("general", "f8")
     factor = frontal.factorize(a, kind="general", backend="gpu")
     before = factor._numbers.factor.scaling
     for most in (2, 20):
@@ -312,7 +299,7 @@ def test_values_on_the_device_have_a_scaling_of_their_own(device):
 @pytest.mark.parametrize("kind", ["spd", "general"])
 @pytest.mark.parametrize("form", ["csc", "csr"])
 def test_matrices_on_the_device(device, traffic, form, kind):
-    a = matrix(kind, "f8")
+    a = grid_system(kind, "f8")
     factor = frontal.factorize(a, kind=kind, backend="gpu")
     given = Sparse(device, (5 * a).asformat(form))
     factor.refactorize(given)
@@ -327,7 +314,7 @@ def test_matrices_on_the_device(device, traffic, form, kind):
 
 def test_values_by_rows_of_an_unsymmetric_pattern(device):
     """Of a symmetric one the order by columns is its own inverse."""
-    a = matrix("general", "f8")
+    a = grid_system("general", "f8")
     a = sp.csc_array(a - sp.triu(a, 2))
     factor = frontal.factorize(a, kind="general", backend="gpu")
     factor.refactorize(Sparse(device, (2 * a).tocsr()))

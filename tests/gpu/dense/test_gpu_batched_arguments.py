@@ -115,7 +115,7 @@ def test_failing_matrices_are_named_and_the_others_kept(gpu):
     a[3][20, 20] = -1.0
     a[4][:, :] = np.nan
     with pytest.raises(
-        BatchError, match="2 of 5: matrix 3 at column 20, matrix 4 at column 0"
+        BatchError, match="2 of 5 matrices: matrix 3 at column 20, matrix 4 at column 0"
     ) as e:
         batched.cholesky(gpu.put(a), lower=True)
     assert isinstance(e.value, np.linalg.LinAlgError)
@@ -131,7 +131,7 @@ def test_failing_matrices_are_named_and_the_others_kept(gpu):
 def test_singular_matrices(gpu, routine):
     a = matrices("stack", np.float64)
     a[1][:, 4] = 0.0
-    with pytest.raises(BatchError, match="1 of 3: matrix 1 at column 4") as caught:
+    with pytest.raises(BatchError, match="1 of 3 matrices: matrix 1 at column 4") as caught:
         routine(gpu.put(a))
     assert len(caught.value.result) in (2, 3)
     *_, info = routine(gpu.put(a), check=False)

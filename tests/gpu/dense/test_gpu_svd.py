@@ -158,7 +158,7 @@ def test_values_that_are_not_finite_are_told(gpu):
             assert np.isnan(u).all()
             assert np.isnan(s).all()
             assert np.isnan(vh).all()
-    with pytest.raises(BatchError, match=r"svd failed for 3 of 5: matrix 1 at column 3"):
+    with pytest.raises(BatchError, match=r"svd failed for 3 of 5 matrices: matrix 1 at column 3"):
         batched.svdvals(gpu.put(a))
     assert gpu.get(batched.bidiagonalize(gpu.put(a[1]), check=False)[-1]).tolist() == [4]
 

@@ -83,9 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="A",
         help="Matrix Market, Harwell-Boeing or .npz file, or a model problem such as poisson3d:30",
     )
-    common.add_argument(
-        "--kind", choices=KINDS, default="auto", help="property of A; default: auto"
-    )
+    common.add_argument("--kind", choices=KINDS, default="auto", help="what A is; default: auto")
     common.add_argument("--ordering", choices=ORDERINGS, default="auto")
     common.add_argument("--backend", choices=BACKENDS, default="auto")
     machine = argparse.ArgumentParser(add_help=False)

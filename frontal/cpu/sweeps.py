@@ -227,20 +227,9 @@ def _solve_block(operator, sides, B, X, x, buffer):
     lower = one_triangle or not transposed
     interchanged = lower and unit
     _sweep(
-        start,
-        pointer,
-        rows,
-        panel,
-        routines,
-        panels,
-        pivots,
-        x,
-        width,
-        buffer,
-        lower,
-        interchanged,
-        False,
-    )
+        start, pointer, rows, panel, routines, panels, pivots, x, width, buffer, lower,
+        interchanged, False,
+    )  # fmt: skip
     if indefinite:
         _divide(x, width, diagonal, coupling, conjugate)
     if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
@@ -248,20 +237,9 @@ def _solve_block(operator, sides, B, X, x, buffer):
     lower = one_triangle or transposed
     interchanged = lower and unit
     _sweep(
-        start,
-        pointer,
-        rows,
-        panel,
-        routines,
-        panels,
-        pivots,
-        x,
-        width,
-        buffer,
-        lower,
-        interchanged,
-        True,
-    )
+        start, pointer, rows, panel, routines, panels, pivots, x, width, buffer, lower,
+        interchanged, True,
+    )  # fmt: skip
     if conjugated != (conjugate and not transposed):
         _conjugate(x)
     for low in range(0, n, _ROWS):

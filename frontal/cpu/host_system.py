@@ -197,17 +197,8 @@ class HostSystem:
         """See `LinearSystem`."""
         return np.where(better, trial, X)
 
-    def estimated(
-        self,
-        X: np.ndarray,
-        B: np.ndarray,
-        solution: np.ndarray,
-        error: float,
-        small: float,
-        limit: float,
-    ) -> float | None:
+    def estimated(self, weights: np.ndarray, small: float, decided: float) -> None:
         """See `LinearSystem`; None: all columns cost the same, and no device is waited for."""
-        return None
 
     @cached_property
     def _row_sums(self) -> np.ndarray:
@@ -226,18 +217,13 @@ class HostSystem:
         """See `LinearSystem`; None: all columns cost the same, and no device is waited for."""
         return None
 
-    def row_probes(self) -> HostProbes | None:
+    def row_probes(self) -> HostProbes:
         """See `LinearSystem`."""
-        return HostProbes(self._row_sums, np.complex128 if self.data.dtype.kind == "c" else float)
+        return self.probes(self._row_sums)
 
-    def probes(
-        self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float
-    ) -> HostProbes | None:
+    def probes(self, weights: np.ndarray, width: int = 1) -> HostProbes:
         """See `LinearSystem`."""
-        row_weights = self.weights(X, B, solution, error)
-        if row_weights is None:
-            return None
-        return HostProbes(row_weights, np.complex128 if X.dtype.kind == "c" else np.float64)
+        return HostProbes(weights, np.complex128 if self.data.dtype.kind == "c" else np.float64)
 
     def weights(
         self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float

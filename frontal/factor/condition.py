@@ -22,15 +22,16 @@ from ..numeric.one_norm import Norm, Product, one_norm
 from ..numeric.thresholds import THRESHOLDS, margin_of
 from ..symbolic.scaling import shifted
 from . import refine
-from .extreme_scales import ZERO, Scaled, exponents, near_border, scaling_exponents
+from .extreme_scales import ZERO, Scaled, exponents, scaling_exponents
 from .mixed import ImpreciseError, is_mixed
+from .solution import Solution
 
 _MAX_NAMED_COLUMNS = 4  # in a warning
 _MAX_CHANGE_NORM = 0.1  # of I - A' Ã^-1: from 1 on A may be singular though its factors are not
 
 _NormEstimate = tuple[
     float, Callable[[], np.ndarray]
-]  # a norm, and a function for the weights of a nearly dependent combination
+]  # a norm, and a function for the coefficients of a nearly dependent combination
 
 
 class _UnsureError(Exception):
@@ -64,73 +65,29 @@ def solution_condition(solution: Solution, *, roughly: bool = False) -> Conditio
     solution : Solution
         If all solutions are zero, the result is the condition number of the scaled matrix.
     roughly : bool
-        Return the first bound or estimate that is small enough for no warning.
+        Return the first bound or estimate that decides about a warning.
     """
     limit = THRESHOLDS.warned / solution.error
     small = limit / margin_of(solution.X.dtype)
     enough, harmless = (small, limit) if roughly else (0.0, small)  # harmless: no columns named
-    hidden = hides(solution.factor)
+    hidden, estimate = hides(solution.factor), None
     with np.errstate(all="ignore"):
-        certain = not hidden and not _near_border(solution)
-        quick = _quick_estimate(solution, enough, harmless) if certain else None
-        if quick is not None:
-            return ConditionEstimate(quick, ())
-        estimate = _unscaled_estimate(solution, enough) if certain else None
+        if not hidden and not solution.near_border:
+            estimate = _quick_estimate(solution, enough, limit if roughly else np.inf)
+            estimate = estimate or _unscaled_estimate(solution, enough)
         norm, near_null = estimate or _scaled_estimate(solution, enough, hidden)
     norm = norm if math.isfinite(norm) else math.inf
     return ConditionEstimate(norm, () if norm <= harmless else _dependent(near_null()))
 
 
-class Solution(NamedTuple):
-    """Solutions of a system with their factor and errors.
-
-    Attributes
-    ----------
-    factor : NumericFactor
-    trans : str
-        op(A).
-    X, B : (n, k) arrays of the factor's backend
-        Solutions and right-hand sides.
-    errors : BackwardErrors
-        Errors of X.
-    """
-
-    factor: NumericFactor
-    trans: str
-    X: Vectors
-    B: Vectors
-    errors: BackwardErrors
-
-    @property
-    def error(self) -> float:
-        """The precision of X."""
-        return max(self.errors.worst_normwise, eps_of(self.X.dtype))
-
-    @property
-    def system(self) -> LinearSystem:
-        """op(A) X = B on the device of the factor."""
-        return self.factor.system(self.trans, self.X.dtype)
-
-    def weights(self) -> Vectors | None:
-        """Return the weights w of `solution_condition`, (n,); None if all solutions are zero."""
-        return self.system.weights(self.X, self.B, self.errors.solution, self.error)
-
-
-def _near_border(solution: Solution) -> bool:
-    """Return whether extreme exponents make solves with the unscaled A unreliable."""
-    return not solution.errors.fine and bool(
-        near_border(solution.errors, solution.factor.dtype, solution.X.dtype).any()
-    )
-
-
-def _quick_estimate(solution: Solution, enough: float, limit: float) -> float | None:
-    """Return a condition number of the unscaled A within the limit by few steps, or None."""
-    factor, trans, X, B, errors = solution
-    if is_mixed(factor):
+def _quick_estimate(solution: Solution, small: float, decided: float) -> _NormEstimate | None:
+    """Return the estimate for the unscaled A by few steps, or None; see `LinearSystem`."""
+    if is_mixed(solution.factor) or solution.weights is None:
         return None
-    return factor.system(trans, X.dtype).estimated(
-        X, B, errors.solution, solution.error, enough, limit
-    )
+    estimate = solution.system.estimated(solution.weights, small, decided)
+    if estimate is None:
+        return None
+    return estimate.value, lambda: _in_scaled_units(solution, estimate.near_null())
 
 
 def _unscaled_estimate(solution: Solution, enough: float) -> _NormEstimate | None:
@@ -138,23 +95,24 @@ def _unscaled_estimate(solution: Solution, enough: float) -> _NormEstimate | Non
 
     Inaccurate solves on the device make it unreliable.
     """
-    factor, trans, X, B, errors = solution
-    probes = factor.system(trans, X.dtype).probes(X, B, errors.solution, solution.error)
+    factor, w = solution.factor, solution.weights
+    probes = None if w is None else solution.system.probes(w, solution.X.shape[1])
     if probes is None:
         return None
-    systems = [factor.system(one, X.dtype) for one in _sides(trans)]
+    systems = [factor.system(one, solution.X.dtype) for one in _sides(solution.trans)]
     try:
         norm, signs = _estimated_norm(probes, systems, is_mixed(factor), enough)
     except _UnsureError:
         return None
     if not np.isfinite(norm):
         return None
+    return norm, lambda: _in_scaled_units(solution, systems[0].solve(signs))
 
-    def near_null() -> np.ndarray:  # only its largest entries are used
-        column = scaling_exponents(factor, trans)[1]
-        return shifted(factor.download(systems[0].solve(signs))[:, 0], -column)
 
-    return norm, near_null
+def _in_scaled_units(solution: Solution, v: Vectors) -> np.ndarray:
+    """Return an (n, 1) vector in units of x, in those of the scaled system, on the host."""
+    column = scaling_exponents(solution.factor, solution.trans)[1]
+    return shifted(solution.factor.download(v)[:, 0], -column)
 
 
 def _estimated_norm(
@@ -371,8 +329,11 @@ def _refined(
 def _dependent(v: np.ndarray) -> tuple[int, ...]:
     """Return the positions of the largest entries of a vector, at most `_MAX_NAMED_COLUMNS`."""
     size = np.where(np.isfinite(v), np.abs(v), np.inf)
-    large = np.flatnonzero(size >= size.max() / 2)
-    return tuple(large[np.argsort(-size[large], kind="stable")[:_MAX_NAMED_COLUMNS]].tolist())
+    columns, least = [], size.max() / 2
+    while len(columns) < _MAX_NAMED_COLUMNS and size[j := int(np.argmax(size))] >= least:
+        columns.append(j)
+        size[j] = -np.inf
+    return tuple(columns)
 
 
 def reciprocal_condition(factor: NumericFactor) -> float:

@@ -13,8 +13,9 @@ import numpy as np
 from ..numeric.condition import Condition
 from ..numeric.linear_system import Vectors
 from ..numeric.thresholds import THRESHOLDS
-from .condition import ConditionEstimate, Solution
+from .condition import ConditionEstimate
 from .mixed import is_mixed
+from .solution import Solution
 
 _ESTIMATE_MARGIN = THRESHOLDS.margin_single  # estimates were too small by this factor at most
 _RATIO_TOLERANCE = 0.01  # weights whose ratios differ from 1 by less share an estimate
@@ -33,30 +34,30 @@ class WeightedCondition(NamedTuple):
         """Create it for a solution; None if its estimate cannot be reused."""
         if is_mixed(solution.factor) or not np.isfinite(estimate.condition):
             return None
-        w = solution.weights()
+        w = solution.weights
         return None if w is None else cls(w, estimate)
 
 
 def compare(
-    solution: Solution, condition: Condition, last: WeightedCondition | None
+    solution: Solution, condition: Condition | None, last: WeightedCondition | None
 ) -> ConditionEstimate | None:
     """Return a bound of the condition number that decides about a warning, or None.
 
     Parameters
     ----------
     solution : Solution
-    condition : Condition
+    condition : Condition, optional
         Condition number of the factor, for op(A).
     last : WeightedCondition, optional
         Condition number of another solution.
     """
-    error = solution.error
-    by_rows = condition.counted * error <= THRESHOLDS.warned
-    w = solution.weights() if by_rows or last is not None else None
+    error, counted = solution.error, np.inf if condition is None else condition.counted
+    by_rows = counted * error <= THRESHOLDS.warned
+    w = solution.weights if by_rows or last is not None else None
     if w is None:
         return None
     if by_rows:
-        bound = condition.counted * solution.system.ratios(w, None)[1]
+        bound = counted * solution.system.ratios(w, None)[1]
         if bound * error <= THRESHOLDS.warned:
             return ConditionEstimate(bound, ())
     if last is not None:

@@ -21,18 +21,12 @@ from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors, eps_o
 from ..numeric.thresholds import THRESHOLDS
 from ..symbolic.relative_pivots import relative_pivots
 from . import refine
-from .condition import (
-    ConditionEstimate,
-    Solution,
-    factor_condition,
-    hides,
-    solution_condition,
-    sure,
-)
+from .condition import ConditionEstimate, factor_condition, hides, solution_condition, sure
 from .condition_bounds import WeightedCondition, compare
 from .mixed import ImpreciseError, is_mixed
 from .nullspace import NOISE, NullSpace, null_space
 from .report import warn_of_condition, warn_of_error, warn_of_rank
+from .solution import Solution
 
 SINGULAR = ("raise", "warn", "allow")
 _MAX_CONSISTENT_ROUNDINGS = 1000  # largest backward error of a consistent singular system
@@ -74,6 +68,9 @@ class Diagnosis:
         A scaling has shown that A is not singular, despite small pivots.
     weighed : dict
         The last estimate of a solution's own condition number, by the keys of `conditions`.
+    warned : bool
+        The last solution for the pattern needed a warning. Then the next one's own condition number
+        is estimated first, not the factor's, which would not be small enough.
     sure : bool, optional
         Rounding errors leave no doubt that A is regular (`condition.sure`); None before that is
         computed.
@@ -90,6 +87,7 @@ class Diagnosis:
     nulls: dict[str, NullSpace | None] = field(default_factory=dict)
     regular: bool = False
     weighed: dict[tuple[bool, float], WeightedCondition] = field(default_factory=dict)
+    warned: bool = False
     sure: bool | None = None
     matched: bool = False
 
@@ -123,7 +121,7 @@ class Diagnosis:
             Return the backward error of a refined solution for an (n, 1) right-hand side on the
             host.
         before : Diagnosis
-            Diagnosis of other values of the pattern; only `certifies` is reused.
+            Diagnosis of other values of the pattern; only `certifies` and `warned` are reused.
 
         Raises
         ------
@@ -134,7 +132,8 @@ class Diagnosis:
             If a factor of lower precision than A has small pivots, and A may be ill-conditioned.
         """
         self.perturbed, self.pivot_ratio = factor.perturbed, factor.health().pivot_ratio
-        self.certifies, self.hidden = before.certifies, hides(factor)
+        self.certifies, self.warned = before.certifies, before.warned
+        self.hidden = hides(factor)
         if factor.symbolic.n == 0 or not self.hidden:
             return
         if is_mixed(factor):
@@ -274,8 +273,10 @@ class Diagnosis:
         eps, key = eps_of(X.dtype), _key(factor, trans, X.dtype)
         solution = Solution(factor, trans, X, B, errors)
         if not anew:
-            condition = self.condition(factor, trans, X.dtype)
-            if self.is_silent(condition, max(errors.worst, eps)):
+            condition = self.condition_known(factor, trans, X.dtype)
+            if condition is None and not self.warned:
+                condition = self.condition(factor, trans, X.dtype)
+            if condition is not None and self.is_silent(condition, max(errors.worst, eps)):
                 return None
             compared = compare(solution, condition, self.weighed.get(key))
             if compared is not None:
@@ -287,6 +288,7 @@ class Diagnosis:
             estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
         if estimate.condition * eps > 0.1 and "N" not in self.nulls and self.hidden:
             self.seek_nulls(factor)
+        self.warned = not estimate.condition * solution.error <= THRESHOLDS.warned
         weighted = None if anew else WeightedCondition.from_solution(solution, estimate)
         if weighted is not None:
             self.weighed[key] = weighted

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from ..backend.protocol import NumericFactor
 from ..cpu.host_system import HostSystem, direct, host_system
 from ..errors import IllConditionedWarning, SolutionOverflowError, warn
+from ..matrix.symmetry import diagonal_of
 from ..numeric.linear_system import BackwardErrors, Vectors, borders
 from ..numeric.thresholds import THRESHOLDS
 from ..symbolic.scaling import shifted
@@ -234,7 +235,8 @@ def scaling_exponents(factor: NumericFactor, trans: str) -> tuple[np.ndarray, np
     if scaling is not None:
         row, column = (np.log2(a).astype(np.int64) for a in (scaling.row, scaling.column))
         return _sides(row, column, trans)
-    size = np.abs(factor.matrix.A.diagonal()).astype(np.float64)
+    matrix = factor.matrix
+    size = np.abs(diagonal_of(matrix.indptr, matrix.indices, matrix.data)).astype(np.float64)
     both = -np.round(np.log2(np.where(size > 0, size, 1.0)) / 2).astype(np.int64)
     return both, both
 

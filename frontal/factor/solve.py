@@ -69,7 +69,7 @@ class FactorSolver:
             return None
         known = verdict.condition_known(self.factor, trans, self.dtype)
         if known is None:
-            if verdict.hidden or verdict.null_space is not None:
+            if verdict.hidden or verdict.warned or verdict.null_space is not None:
                 return None
         elif not verdict.is_silent(known, eps_of(self.dtype)):
             return None

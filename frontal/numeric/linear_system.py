@@ -7,7 +7,7 @@ changes of A and b, relative to their norms or to each entry, for which x is exa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -136,6 +136,21 @@ class BackwardErrors:
         return replace(parts[0], **arrays)
 
 
+class WeightedInverseNorm(NamedTuple):
+    """An estimate of || |op(A)^-1| w ||.
+
+    Attributes
+    ----------
+    value : float
+    near_null : callable
+        Return op(A)^-1 S w for the signs S of the estimate, (n, 1): the coefficients of a nearly
+        dependent combination of columns, if the value is large. Call it before other solves.
+    """
+
+    value: float
+    near_null: Callable[[], Vectors]
+
+
 class LinearSystem(Protocol):
     """op(A) X = B with a direct solver for op(A); X, B and R are (n, k) arrays of one backend.
 
@@ -185,24 +200,18 @@ class LinearSystem(Protocol):
         ...
 
     def estimated(
-        self,
-        X: Vectors,
-        B: Vectors,
-        solution: np.ndarray,
-        error: float,
-        small: float,
-        limit: float,
-    ) -> float | None:
-        """Return the condition number of `probes` if few steps give it; else None.
+        self, weights: Vectors, small: float, decided: float
+    ) -> WeightedInverseNorm | None:
+        """Return an estimate of || |op(A)^-1| w || if few steps give a finite one; else None.
 
         Parameters
         ----------
-        X, B, solution, error
-            See `probes`.
+        weights : (n,) array
+            See `weights`.
         small : float
             Any upper bound of at most `small` may be returned.
-        limit : float
-            Larger estimates are left to `probes`: the result is None.
+        decided : float
+            Estimates above `decided`, which are never too large, are not improved.
         """
         ...
 
@@ -227,10 +236,15 @@ class LinearSystem(Protocol):
         """
         ...
 
-    def probes(self, X: Vectors, B: Vectors, solution: np.ndarray, error: float) -> Probes | None:
-        """Return the probes for the ratio of X's error to its precision; None for X = 0.
+    def probes(self, weights: Vectors, width: int) -> Probes | None:
+        """Return the probes for || |op(A)^-1| w ||; None if the host estimates it.
 
-        See `weights` for the parameters. None also if the host estimates it.
+        Parameters
+        ----------
+        weights : (n,) array
+            See `weights`.
+        width : int
+            Right-hand sides for which the device is prepared.
         """
         ...
 

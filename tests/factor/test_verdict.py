@@ -257,20 +257,42 @@ def test_alike_solutions_need_one_estimate(monkeypatch):
             assert len(asked) == 1
 
 
+def doubling_chain():
+    """A matrix of condition 2^45 without small pivots; a harmless solution and a doubtful one."""
+    n = 44
+    turning = np.resize([1.0, -1.0], n)
+    turning[5:7] = 0
+    A = sp.csc_array(sp.eye_array(n) - 2 * sp.eye_array(n, k=1))
+    return A, 2.0 ** -np.arange(n), turning
+
+
 def test_row_sums_silence_solutions_by_their_largest_weight(monkeypatch):
     """A certified condition number, 2^45: the largest weight is 2/3 of a row sum, or twice it."""
-    n, asked, real = 44, [], diagnosis.solution_condition
-    A = sp.csc_array(sp.eye_array(n) - 2 * sp.eye_array(n, k=1))
-    factor = frontal.factorize(A, backend="cpu")
+    A, *solutions = doubling_chain()
+    factor, asked, real = frontal.factorize(A, backend="cpu"), [], diagnosis.solution_condition
     monkeypatch.setattr(
         diagnosis, "solution_condition", lambda of, **more: asked.append(0) or real(of, **more)
     )
-    turning = np.resize([1.0, -1.0], n)
-    turning[5:7] = 0
-    for x, doubt in ((2.0 ** -np.arange(n), False), (turning, True)):
+    for x, doubt in zip(solutions, (False, True), strict=True):
         assert is_doubted(factor, A @ x) == bool(asked) == doubt
     [condition] = factor._numbers.solver.verdict.conditions.values()
     assert condition.certified
+
+
+def test_a_warning_changes_only_which_estimate_comes_first():
+    """After it the next values' first solution has its own; a harmless one ends that."""
+    A, harmless, doubtful = doubling_chain()
+    factor = frontal.factorize(A, backend="cpu")
+    for x, doubt, of_factor in [
+        (doubtful, True, True),
+        (doubtful, True, False),
+        (harmless, False, False),
+        (harmless, False, True),
+        (doubtful, True, True),
+    ]:
+        factor.refactorize(A.data)
+        assert is_doubted(factor, A @ x) == doubt
+        assert bool(factor._numbers.solver.verdict.conditions) == of_factor
 
 
 @pytest.mark.parametrize("order", ["NT", "TN", "NH", "HN"])

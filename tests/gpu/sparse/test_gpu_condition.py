@@ -85,7 +85,7 @@ def test_signs_of_the_smallest_numbers(device, dtype):
     factor = factor._numbers.factor
     b = np.asfortranarray(np.ones((81, 1), dtype))
     system, B = factor.system("N", np.dtype(dtype)), factor.upload(b)
-    probes = system.probes(B, B, np.ones(1), 1.0)
+    probes = system.probes(system.weights(B, B, np.ones(1), 1.0), 1)
     weights = np.abs(factor.download(probes.signs(factor.upload(np.zeros((81, 2), dtype)))[1]))
     tiny = np.full((81, 2), 3e-310 + (4e-310j if dtype == "c16" else 0), order="F")
     S = factor.download(probes.signs(factor.upload(tiny))[1])
@@ -161,15 +161,23 @@ def test_few_steps_lead_to_the_norm(device, kind, dtype):
         true, close = np.abs(M).sum(axis=0).max(), {"rel": 3e3 * eps(dtype)}
         assert 0.7 * true <= two <= (1 + 1e-9) * true <= bound
 
-        def found(small, limit, of=(X, B, errors.solution, error), system=system):
-            return system.estimated(*of, small, limit)
+        weights = system.weights(X, B, errors.solution, error)
 
-        assert found(np.inf, np.inf) == pytest.approx(bound, **close)
-        assert found(0.99 * bound, np.inf) == pytest.approx(one, **close)
-        assert found(0.99 * one, np.inf) == pytest.approx(two, **close)
-        assert found(0, np.inf) == pytest.approx(two, **close)
+        def found(small, decided=np.inf, system=system, weights=weights):
+            estimate = system.estimated(weights, small, decided)
+            return estimate.value, factor.download(estimate.near_null())[:, 0]
+
+        assert found(np.inf)[0] == pytest.approx(bound, **close)
+        assert found(0.99 * bound)[0] == pytest.approx(one, **close)
+        assert found(0.99 * one)[0] == pytest.approx(two, **close)
+        value, v = found(0)
+        assert value == pytest.approx(two, **close)
+        assert (1 - close["rel"]) * two <= np.abs(v).max() <= (1 + close["rel"]) * true
         for small in (0, 0.5 * one):
-            assert found(small, 0.99 * two) is None
+            value, v = found(small, 0.99 * one)
+            assert value == pytest.approx(one, **close)
+            assert np.abs(v).max() <= (1 + close["rel"]) * true
+            np.testing.assert_array_less(np.abs(op @ v), (1 + close["rel"]) * w.max(axis=1))
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
@@ -180,18 +188,21 @@ def test_sweeps_between_leave_no_trace(device, kind):
     system = factor.system("N", np.dtype("f8"))
     B = factor.upload(np.ones((81, 1), order="F"))
     X, R, errors = system.solved(B, probing=True)
-    of = X, B, errors.solution, 1e-3
-    limits = [(0, np.inf), (np.inf, np.inf)]
-    wanted = system.bounded(0), [system.estimated(*of, *both) for both in limits]
+    weights = system.weights(X, B, errors.solution, 1e-3)
+
+    def estimated(small):
+        return system.estimated(weights, small, np.inf).value
+
+    wanted = system.bounded(0), [estimated(small) for small in (0, np.inf)]
     for _ in range(2):
         X, R, _ = system.solved(B, probing=True)
         system.corrected(X, R)
         assert system.bounded(0) == wanted[0]
-        for both, estimate in zip(limits, wanted[1], strict=True):
+        for small, estimate in zip((0, np.inf), wanted[1], strict=True):
             X, R, _ = system.solved(B, probing=True)
             system.corrected(X, R)
-            assert system.estimated(*of, *both) == estimate
-    assert system.estimated(*of, *limits[0]) == wanted[1][0]
+            assert estimated(small) == estimate
+    assert estimated(0) == wanted[1][0]
 
 
 def test_what_is_no_number_is_no_estimate(device):
@@ -200,11 +211,12 @@ def test_what_is_no_number_is_no_estimate(device):
     system = factor.system("N", np.dtype("f8"))
     B = factor.upload(np.ones((81, 1), order="F"))
     X, _, errors = system.solved(B)
+    weights = system.weights(X, B, errors.solution, 1e-3)
     factor.storage.panels[...] = np.inf
     for small in (0, 1e300):
-        assert system.estimated(X, B, errors.solution, 1e-3, small, 1e300) is None
+        assert system.estimated(weights, small, 1e300) is None
     zero = factor.upload(np.zeros((81, 1), order="F"))
-    assert system.estimated(zero, zero, np.zeros(1), 1e-3, 1e300, 1e300) is None
+    assert system.weights(zero, zero, np.zeros(1), 1e-3) is None
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])

@@ -16,7 +16,7 @@ from ...runtime.graph import Launch
 from .. import launch
 from ..factorize.entries import PatternEntries
 from ..structs import PROBES
-from .sweeps import DeviceSolver, SweepLaunches
+from .sweeps import ColumnBlock, DeviceSolver, SweepLaunches
 
 WIDTH = 1 + PROBES  # right-hand sides of sweeps
 
@@ -172,7 +172,7 @@ class WeightedProbes:
         self._numbers = probing.device.xp.empty((4 * PROBES, probing.blocks), np.float64)
         self.first = self._numbers[:PROBES]
         self.turn = self._turning(self.first)
-        self._largest = np.nan
+        self._largest, self._turned = np.nan, False
 
     def begin(self) -> None:
         """Enqueue the first turn, and the products before it unless they are valid."""
@@ -223,7 +223,17 @@ class WeightedProbes:
         probing.launching("units", *places, rows, self._vectors, blocks=probing.all_blocks)()
         probing.sweep(probing.adjoint)
         self._turning(sums)()
+        self._turned = True
         return float(np.max([self._largest, *self._sums(probing.device.download(sums))]))
+
+    def products(self) -> ColumnBlock:
+        """Return the sweeps with op(A)^-1 S w for the signs S of the last step's probes.
+
+        Call it immediately after `norm` or `better`.
+        """
+        if self._turned:
+            self._probing.sweep(self._probing.direct)
+        return self._probing.sweeps()
 
     def _sums(self, numbers: np.ndarray) -> np.ndarray:
         """Return the sums over the blocks."""

@@ -12,7 +12,7 @@ import numpy as np
 from ....machine.lockfree_property import cached_property
 from ....numeric.backward_error import limits_of, summary_of
 from ....numeric.condition import PROBABLE_FRACTION
-from ....numeric.linear_system import BackwardErrors
+from ....numeric.linear_system import BackwardErrors, WeightedInverseNorm
 from ...runtime.array import NULL, Array, Value
 from ...runtime.graph import Launch
 from .. import launch
@@ -196,28 +196,35 @@ class DeviceSystem:
             return None
         return probing
 
-    def estimated(
-        self,
-        X: Array,
-        B: Array,
-        solution: np.ndarray,
-        error: float,
-        small: float,
-        limit: float,
-    ) -> float | None:
-        """See `LinearSystem`."""
+    def estimated(self, weights: Array, small: float, decided: float) -> WeightedInverseNorm | None:
+        """See `LinearSystem`; waits."""
         probing = self.ready_probing()
         if probing is None:
             return None
-        w = self.weights(X, B, solution, error)
-        if w is None:
-            return None
-        weighed = WeightedProbes(probing, w)
+        weighed = WeightedProbes(probing, weights)
         weighed.begin()
-        estimate = weighed.quick(small) if small > 0 else weighed.norm()
-        if estimate > small:
-            estimate = weighed.better()
-        return estimate if estimate <= limit else None
+        norm = weighed.quick(small) if small > 0 else weighed.norm()
+        if small < norm <= decided:
+            norm = weighed.better()
+        if not norm < np.inf:
+            return None
+
+        def near_null() -> Array:
+            return self._largest_column(weighed.products())
+
+        return WeightedInverseNorm(norm, near_null)
+
+    def _largest_column(self, block: ColumnBlock) -> Array:
+        """Return the solution with the largest entry of those in the sweeps, (n, 1); waits."""
+        k, xp, limits = block.width, self._entries.device.xp, self._entries.device.limits
+        X, norms = self.empty(self._entries.n, k), xp.zeros((5 * k + 1, 1), np.float64)
+        self.around(block, k, X, NULL, X)[1]()
+        grid = launch.system_blocks(self._entries.n, limits), k, 1
+        sizes = np.int32(self._entries.n), np.int32(1)
+        self._kernels["peak"](grid, (launch.SYSTEM_THREADS,), (*sizes, X, norms))
+        largest = self._entries.device.download(norms)[1:-1:5, 0]
+        c = int(np.argmax(largest))
+        return X[:, c : c + 1]
 
     def measure(self, X: Array, B: Array) -> tuple[Array, BackwardErrors]:
         """See `LinearSystem`; waits."""
@@ -333,20 +340,13 @@ class DeviceSystem:
 
     def row_probes(self) -> DeviceProbes | None:
         """See `LinearSystem`."""
-        if self._entries.n <= _MAX_INVERTED_ORDER:
-            return None
-        return DeviceProbes(self._entries, self._values.dtype, self.dtype, 2, self.row_sums())
+        return self.probes(self.row_sums(), 2)
 
-    def probes(self, X: Array, B: Array, solution: np.ndarray, error: float) -> DeviceProbes | None:
+    def probes(self, weights: Array, width: int) -> DeviceProbes | None:
         """See `LinearSystem`."""
         if self._entries.n <= _MAX_INVERTED_ORDER:
             return None
-        w = self.weights(X, B, solution, error)
-        return (
-            None
-            if w is None
-            else DeviceProbes(self._entries, self._values.dtype, self.dtype, X.shape[1], w)
-        )
+        return DeviceProbes(self._entries, self._values.dtype, self.dtype, width, weights)
 
     def weights(self, X: Array, B: Array, solution: np.ndarray, error: float) -> Array | None:
         """See `LinearSystem`; nothing waits."""

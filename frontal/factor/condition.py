@@ -22,7 +22,7 @@ from ..numeric.one_norm import Norm, Product, one_norm
 from ..numeric.thresholds import THRESHOLDS, margin_of
 from ..symbolic.scaling import shifted
 from . import refine
-from .extreme_scales import ZERO, Scaled, exponents, scaling_exponents
+from .extreme_scales import ZERO, Scaled, column_units, exponents
 from .mixed import ImpreciseError, is_mixed
 from .solution import Solution
 
@@ -111,8 +111,7 @@ def _unscaled_estimate(solution: Solution, enough: float) -> _NormEstimate | Non
 
 def _in_scaled_units(solution: Solution, v: Vectors) -> np.ndarray:
     """Return an (n, 1) vector in units of x, in those of the scaled system, on the host."""
-    column = scaling_exponents(solution.factor, solution.trans)[1]
-    return shifted(solution.factor.download(v)[:, 0], -column)
+    return solution.factor.download(v)[:, 0] / column_units(solution.factor, solution.trans)
 
 
 def _estimated_norm(

@@ -175,7 +175,7 @@ class Scaled(NamedTuple):
     @classmethod
     def from_factor(cls, factor: NumericFactor) -> Scaled:
         """Scale the matrix of a factor as for the factorization, or to a diagonal of about 1."""
-        row, column = scaling_exponents(factor, "N")
+        row, column = _scaling_exponents(factor)
         row_shift = column_shift = (
             row[:, None] if factor.scaling is None else np.zeros((1, 1), np.int64)
         )
@@ -226,24 +226,33 @@ class Scaled(NamedTuple):
 
     def sides(self, trans: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the exponents of the row and column scalings of op(A)."""
-        return _sides(self.row, self.column, trans)
+        return (self.row, self.column) if trans == "N" else (self.column, self.row)
 
 
-def scaling_exponents(factor: NumericFactor, trans: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return `Scaled.sides`, (n,) int64 each, without scaling the matrix."""
+def column_units(factor: NumericFactor, trans: str) -> np.ndarray:
+    """Return the entries of D_c of op(A), (n,) float64; for Cholesky not rounded to powers of 2."""
+    scaling = factor.scaling
+    if scaling is None:
+        return _diagonal_sizes(factor) ** -0.5
+    return scaling.column if trans == "N" else scaling.row
+
+
+def _scaling_exponents(factor: NumericFactor) -> tuple[np.ndarray, np.ndarray]:
+    """Return `Scaled.row` and `Scaled.column`, without scaling the matrix."""
     scaling = factor.scaling
     if scaling is not None:
         row, column = (np.log2(a).astype(np.int64) for a in (scaling.row, scaling.column))
-        return _sides(row, column, trans)
-    matrix = factor.matrix
-    size = np.abs(diagonal_of(matrix.indptr, matrix.indices, matrix.data)).astype(np.float64)
-    both = -np.round(np.log2(np.where(size > 0, size, 1.0)) / 2).astype(np.int64)
+        return row, column
+    both = -np.round(np.log2(_diagonal_sizes(factor)) / 2).astype(np.int64)
     return both, both
 
 
-def _sides(row: np.ndarray, column: np.ndarray, trans: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the exponents for the rows and for the columns of op(A)."""
-    return (row, column) if trans == "N" else (column, row)
+def _diagonal_sizes(factor: NumericFactor) -> np.ndarray:
+    """Return the moduli of A's diagonal, (n,) float64, with 1 for zero."""
+    matrix = factor.matrix
+    size = np.abs(diagonal_of(matrix.indptr, matrix.indices, matrix.data)).astype(np.float64)
+    size[size == 0] = 1
+    return size
 
 
 def _scaled_by(

@@ -191,7 +191,7 @@ class Systems:
                 self.matrix(i).refuse_non_finite()
             if outcome > 0 and not self.analysis.fallback:
                 raise NotPositiveDefiniteError(int(self.analysis.perm[outcome - 1]))
-            self.singles[i] = Factor(self.matrix(i), self._cpu_analysis)
+            self.singles[i] = Factor(self.matrix(i), self._cpu_analysis, renewed=True)
         except _FAILURES as error:
             self.failures[i] = error
             return False

@@ -186,18 +186,26 @@ def in_other_units(rng):
     return sp.csc_array((values, (rows, columns)), shape=D.shape), p * D.sum(axis=1), 1 / q
 
 
-@pytest.mark.parametrize("analyzed", [False, True])
-def test_values_are_matched_anew_where_a_pivot_leaves_doubts(analyzed):
+@pytest.mark.filterwarnings("ignore::frontal.PerformanceWarning")
+@pytest.mark.parametrize("way", ["refactorize", "factorize", "batch"])
+def test_values_are_matched_anew_where_a_pivot_leaves_doubts(way):
     """By a matching of values in other units a pivot is next to nothing, though A is regular."""
     rng = np.random.default_rng(103)
-    (first, _, _), (A, b, x) = (in_other_units(rng) for _ in range(2))
+    (first, b_first, _), (A, b, x) = (in_other_units(rng) for _ in range(2))
     analysis = frontal.analyze(first, kind="general", backend="cpu")
-    factor = None if analyzed else analysis.factorize(first)
-    said, found = judged(
-        lambda: (factor.refactorize(A) if factor else analysis.factorize(A)).solve(b)
-    )
+    factor = analysis.factorize(first) if way == "refactorize" else analysis
+
+    def batched():
+        values = np.stack([first.data, A.data])
+        factors = frontal.factorize_batch(first, values, kind="general", backend="cpu")
+        return factors.solve(np.stack([b_first, b]))
+
+    def single():
+        return (factor.refactorize if way == "refactorize" else factor.factorize)(A).solve(b)
+
+    said, found = judged(batched if way == "batch" else single)
     assert said == "nothing"
-    assert np.abs(found - x).max() <= 1e-9 * np.abs(x).max()
+    assert np.abs((found[1] if way == "batch" else found) - x).max() <= 1e-9 * np.abs(x).max()
 
 
 def test_a_matching_that_helps_nothing_is_not_sought_again(monkeypatch):

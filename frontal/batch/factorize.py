@@ -15,19 +15,23 @@ import numpy as np
 from ..compile import tile_queue
 from ..compile.atomics import fetch_add
 from ..compile.jit import allocating, jit
-from ..cpu.assembly import Delays, HostWorkspace
-from ..cpu.blas import routines
+from ..cpu.blas import Routines, routines
 from ..cpu.blas_limit import single_threaded_blas
 from ..cpu.by_reference import reference
 from ..cpu.layout import HostLayout
-from ..cpu.ldl import front as ldl
 from ..cpu.shared_state import INTERRUPT
-from ..cpu.small.one_system import EntryPattern, SystemArrays, factorize_system
+from ..cpu.small.one_system import (
+    EntryPattern,
+    SystemArrays,
+    factorize_system,
+    for_system,
+    one_thread_workspace,
+)
 from ..cpu.threads import run_team
 from ..machine.resources import CPU, thread_count
 from ..numeric.method import CHOLESKY, LDLH, LDLT, LU, Method
 from ..symbolic.phase import Symbolic
-from ..symbolic.plan import front_flops
+from ..symbolic.plan import Plan, front_flops
 
 
 class BatchArrays(NamedTuple):
@@ -59,12 +63,34 @@ class BatchArrays(NamedTuple):
     norms: np.ndarray
 
 
+class SharedPlan(NamedTuple):
+    """What `_factorize_each` reads for all systems.
+
+    Attributes
+    ----------
+    plan : Plan
+    routines : Routines
+    layout : (array, array, int)
+        See `one_thread_workspace`.
+    top : int32 array
+        See `factorize_system`.
+    pattern : EntryPattern
+    """
+
+    plan: Plan
+    routines: Routines
+    layout: tuple[np.ndarray, np.ndarray, int]
+    top: np.ndarray
+    pattern: EntryPattern
+
+
 @allocating
-def _factorize_each(method, rest, top, pattern, numbers, systems, ticket):
+def _factorize_each(method, shared, numbers, systems, ticket):
     """Factorize systems taken by `ticket` until none is left."""
+    pattern, dtype = shared.pattern, numbers.values.dtype
     n, info, statistics = pattern.place.size, np.zeros(1, np.int32), np.empty(3)
-    scaled = np.empty(pattern.indices.size * method.pivots, numbers.values.dtype)
-    null = np.empty(n, np.bool_)
+    scaled, null = np.empty(pattern.indices.size * method.pivots, dtype), np.empty(n, np.bool_)
+    empty = one_thread_workspace(method, shared.plan, shared.routines, shared.layout, dtype)
     while ticket[INTERRUPT] == 0:
         t = fetch_add(ticket, tile_queue.WORD, 1)
         if t >= systems.size:
@@ -72,36 +98,33 @@ def _factorize_each(method, rest, top, pattern, numbers, systems, ticket):
         i = systems[t]
         values, coupling = numbers.values[i], numbers.subdiagonal[i]
         front_values = scaled if method.pivots else values
-        fields = rest[0], rest[1], front_values, numbers.panels[i], numbers.pivots[i]
-        work = HostWorkspace(method, *(fields + rest[5:]))
+        work = for_system(empty, front_values, numbers.panels[i], numbers.pivots[i])
         system = SystemArrays(values, coupling, numbers.row[i], numbers.column[i], statistics)
-        arguments = reference(work), reference(pattern), reference(system), top, True, null, info
-        numbers.outcome[i] = factorize_system(*arguments)
-        numbers.ratio[i], numbers.norms[i, 0], numbers.norms[i, 1] = (
-            statistics[0],
-            statistics[1],
-            statistics[2],
+        numbers.outcome[i] = factorize_system(
+            reference(work), reference(pattern), reference(system), shared.top, True, null, info
         )
+        numbers.ratio[i], numbers.norms[i, 0] = statistics[0], statistics[1]
+        numbers.norms[i, 1] = statistics[2]
 
 
 @jit
-def _run_cholesky(rest, top, pattern, numbers, systems, ticket):
-    _factorize_each(CHOLESKY, rest, top, pattern, numbers, systems, ticket)
+def _run_cholesky(shared, numbers, systems, ticket):
+    _factorize_each(CHOLESKY, shared, numbers, systems, ticket)
 
 
 @jit
-def _run_lu(rest, top, pattern, numbers, systems, ticket):
-    _factorize_each(LU, rest, top, pattern, numbers, systems, ticket)
+def _run_lu(shared, numbers, systems, ticket):
+    _factorize_each(LU, shared, numbers, systems, ticket)
 
 
 @jit
-def _run_ldlt(rest, top, pattern, numbers, systems, ticket):
-    _factorize_each(LDLT, rest, top, pattern, numbers, systems, ticket)
+def _run_ldlt(shared, numbers, systems, ticket):
+    _factorize_each(LDLT, shared, numbers, systems, ticket)
 
 
 @jit
-def _run_ldlh(rest, top, pattern, numbers, systems, ticket):
-    _factorize_each(LDLH, rest, top, pattern, numbers, systems, ticket)
+def _run_ldlh(shared, numbers, systems, ticket):
+    _factorize_each(LDLH, shared, numbers, systems, ticket)
 
 
 _RUN: dict[Method, Callable[..., None]] = {
@@ -148,41 +171,11 @@ def factorize(
     plan, method = symbolic.plan, symbolic.method
     flops = method.panels * float(front_flops(plan.start, plan.pointer).sum()) * systems.size
 
+    blocks = layout.panel, layout.block, max(1, layout.shared + layout.per_thread)
+    blas = routines(numbers.panels.dtype)
+    shared = SharedPlan(plan, blas, blocks, layout.top, pattern)
+
     def run(ticket: np.ndarray) -> None:
-        rest = _work(symbolic, layout, numbers)[1:]
-        _RUN[method](rest, layout.top, pattern, numbers, systems, ticket)
+        _RUN[method](shared, numbers, systems, ticket)
 
     on_threads(run, systems.size, flops)
-
-
-def _work(symbolic: Symbolic, layout: HostLayout, numbers: BatchArrays) -> HostWorkspace:
-    """Return the workspace of one thread; values, panels and pivots are replaced per system."""
-    plan, method, dtype = symbolic.plan, symbolic.method, numbers.panels.dtype
-    fronts = plan.parent.size * method.pivots
-    scratch = ldl.SCRATCH_ENTRIES if method.indefinite else 0
-    empty = np.empty(0, np.int32)
-    return HostWorkspace(
-        method=method,
-        plan=plan,
-        routines=routines(dtype),
-        values=np.empty(0, dtype),
-        panels=np.empty(0, dtype),
-        pivots=empty,
-        arena=np.empty(max(1, layout.shared + layout.per_thread), dtype),
-        panel=layout.panel,
-        block=layout.block,
-        local=layout.local,
-        shared=layout.shared,
-        per_thread=layout.per_thread,
-        scratch=np.empty(scratch, dtype),
-        turn=np.empty(2 * ldl.BLOCK, np.int32),
-        scratch_size=scratch,
-        delays=Delays(
-            received=np.zeros(fronts, np.int32),
-            eliminated=np.zeros(fronts, np.int32),
-            listed=np.full(fronts, -1, np.int64),
-            names=empty,
-            allowed=True,
-        ),
-        state=np.zeros(tile_queue.STATE_SIZE, np.int64),
-    )

@@ -18,8 +18,8 @@ from ..cpu.by_reference import keep_alive, reference
 from ..cpu.residual import measure, merit, normwise, weights
 from ..cpu.shared_state import INTERRUPT
 from ..cpu.small.one_system import EntryPattern
-from ..cpu.small.solve import Factors, condition_of, substitute_by, weighted_norm
-from ..cpu.sweeps import MAX_LOOP_PANEL_ENTRIES
+from ..cpu.small.solve import condition_of, weighted_norm
+from ..cpu.sweeps import MAX_LOOP_PANEL_ENTRIES, TriangularFactors, substitute
 from ..numeric.backward_error import limits_of
 from ..numeric.condition import CERTIFIED, ESTIMATED, MAX_SILENT_PRODUCT, enough
 from ..numeric.linear_system import eps_of
@@ -77,6 +77,43 @@ class BatchConditions(NamedTuple):
         return cls(*np.full((2, 2, count), np.nan))
 
 
+class SharedData(NamedTuple):
+    """What `_solve_each` reads for all systems.
+
+    Attributes
+    ----------
+    factors : TriangularFactors
+        Of the plan; panels, pivots, D and scaling are replaced for each system.
+    pattern : EntryPattern
+    data : (batch, nnz) array
+        Values of op(A), by columns of A.
+    transposed, conjugated : bool
+        See `substitute`.
+    by_component, limits
+        See `residual.measure`.
+    enough : float
+        See `condition_of`.
+    margin : float
+        See `thresholds.margin_of`.
+    most : float
+        Estimates of condition numbers above this are not trusted: the factor is less precise.
+    wide : (0,) array
+        Has the scalar type of an estimate's vectors.
+    """
+
+    factors: TriangularFactors
+    pattern: EntryPattern
+    data: np.ndarray
+    transposed: bool
+    conjugated: bool
+    by_component: bool
+    limits: np.ndarray
+    enough: float
+    margin: float
+    most: float
+    wide: np.ndarray
+
+
 @inner
 def _normwise(sizes, norm):
     """Return the largest normwise backward error of the columns."""
@@ -88,8 +125,9 @@ def _normwise(sizes, norm):
 
 
 @allocating
-def _merit(sizes, norm, by_component, limits):
+def _merit(sizes, matrix):
     """Return the error of each column in units of the limit for refinement."""
+    by_component, norm, limits = matrix[4], matrix[5], matrix[6]
     errors = np.empty(sizes.shape[1])
     for c in range(errors.size):
         errors[c] = merit(sizes, c, norm, by_component, limits)
@@ -97,21 +135,20 @@ def _merit(sizes, norm, by_component, limits):
 
 
 @allocating
-def _refine(factors, op, matrix, by_component, norm, limits, B, X, R, sizes):
+def _refine(factors, shared, matrix, B, X, R, sizes):
     """Correct X while errors halve; return the values of `measure`, and the number of steps."""
-    indptr, indices, data, flipped = matrix
     D, T, S = np.empty_like(X), np.empty_like(X), np.empty_like(R)
     trial_sizes, taken = np.empty_like(sizes), 0
-    before = _merit(sizes, norm, by_component, limits)
+    before = _merit(sizes, matrix)
     for _ in range(_STEPS):
         if not (before > 1).any():
             break
-        substitute_by(factors, op[0], op[1], R, D)
+        substitute(factors, shared.transposed, shared.conjugated, R, D)
         for c in range(X.shape[0]):
             for j in range(X.shape[1]):
                 T[c, j] = X[c, j] + D[c, j]
-        measure(indptr, indices, data, flipped, by_component, norm, limits, T, B, S, trial_sizes)
-        after = _merit(trial_sizes, norm, by_component, limits)
+        measure(matrix, T, B, S, trial_sizes)
+        after = _merit(trial_sizes, matrix)
         better, halved = False, False
         for c in range(X.shape[0]):
             if after[c] < before[c]:
@@ -120,63 +157,65 @@ def _refine(factors, op, matrix, by_component, norm, limits, B, X, R, sizes):
         taken += better
         if not halved:
             break
-    error, fine = measure(
-        indptr, indices, data, flipped, by_component, norm, limits, X, B, R, sizes
-    )
+    error, fine = measure(matrix, X, B, R, sizes)
     return error, fine, taken
 
 
 @allocating
-def _factors(structure, numbers, i, sides):
-    """Return the `Factors` of system i; `sides` are the permutations of rows and columns of A."""
-    start, pointer, rows, panel, place, routine, kind, widest, most = structure
-    panels, coupling = numbers.panels[i], numbers.subdiagonal[i]
-    return Factors(
-        start, pointer, rows, panel, panels, numbers.pivots[i],
-        panels[place] if kind[2] else coupling, coupling,
-        routine[0], routine[1], routine[2], routine[3], kind[0], kind[1], kind[2], kind[3],
-        sides[0], numbers.row[i], sides[1], numbers.column[i], widest, most,
+def _factors(shared, numbers, i):
+    """Return the `TriangularFactors` of system i."""
+    plan, panels, coupling = shared.factors, numbers.panels[i], numbers.subdiagonal[i]
+    return TriangularFactors(
+        plan.start, plan.pointer, plan.rows, plan.panel, panels, numbers.pivots[i],
+        panels[shared.pattern.place] if plan.indefinite else coupling, coupling, plan.routines,
+        plan.one_triangle, plan.unit, plan.indefinite, plan.conjugate,
+        plan.row_place, numbers.row[i], plan.column_place, numbers.column[i], plan.widest,
+        plan.most,
     )  # fmt: skip
 
 
 @jit
-def _solve_each(
-    structure, numbers, sides, op, pattern, by_component, limits, enough, margin, most, data,
-    known, B, X, report, wide, systems, ticket,
-):  # fmt: skip
+def _solve_each(shared, numbers, known, B, X, report, systems, ticket):
     """Solve systems taken by `ticket` until none is left."""
-    k, n, side = X.shape[1], X.shape[2], np.int64(op[0])
+    k, n, (transposed, conjugated) = X.shape[1], X.shape[2], (shared.transposed, shared.conjugated)
     R, Z = np.empty((k, n), X.dtype), np.empty((1, n), X.dtype)
     sizes, w, how = np.empty((5, k), X.real.dtype), np.empty(n), CERTIFIED
+    side, eps = np.int64(transposed), shared.limits[7]
     while ticket[INTERRUPT] == 0:
         t = fetch_add(ticket, WORD, 1)
         if t >= systems.size:
             break
         i = systems[t]
         b, x = B[i if B.shape[0] > 1 else 0], X[i]
-        norm = numbers.norms[i, 1 if op[0] else 0]
-        factors = _factors(structure, numbers, i, sides)
-        by, matrix = reference(factors), (pattern.indptr, pattern.indices, data[i], op[0])
-        substitute_by(by, op[0], op[1], b, x)
-        how_measured, taken = (by_component, norm, limits), 0
-        error, fine = measure(*matrix, *how_measured, x, b, R, sizes)
+        norm = numbers.norms[i, 1 if transposed else 0]
+        factors = _factors(shared, numbers, i)
+        by, taken = reference(factors), 0
+        matrix = (
+            shared.pattern.indptr, shared.pattern.indices, shared.data[i], transposed,
+            shared.by_component, norm, shared.limits,
+        )  # fmt: skip
+        substitute(by, transposed, conjugated, b, x)
+        error, fine = measure(matrix, x, b, R, sizes)
         if not fine:
-            error, fine, taken = _refine(by, op, matrix, *how_measured, b, x, R, sizes)
+            error, fine, taken = _refine(by, shared, matrix, b, x, R, sizes)
         report.error[i] = _normwise(sizes, norm)
         report.steps[i], report.clean[i] = taken, False
         if fine:
             if not known.counted[side, i] >= 0:
-                value, certified = condition_of(by, op[0], op[1], matrix, how, enough, wide, Z)
+                value, certified = condition_of(
+                    by, transposed, conjugated, matrix, how, shared.enough, shared.wide, Z
+                )
                 how = CERTIFIED if certified else ESTIMATED  # a failed bound is not tried again
                 known.condition[side, i] = value
-                known.counted[side, i] = value if certified else margin * value
-                if not certified and value > most:
+                known.counted[side, i] = value if certified else shared.margin * value
+                if not certified and value > shared.most:
                     known.counted[side, i] = np.inf
-            error, condition = max(error, limits[7]), known.condition[side, i]
+            error, condition = max(error, eps), known.condition[side, i]
             clean = known.counted[side, i] * error <= MAX_SILENT_PRODUCT
             if not clean:
-                weights(*matrix, x, b, sizes[1], error, w)
-                condition = weighted_norm(by, op[0], w, _WARNED / (margin * error), wide)
+                weights(matrix, x, b, sizes[1], error, w)
+                small = _WARNED / (shared.margin * error)
+                condition = weighted_norm(by, transposed, w, small, shared.wide)
                 clean = condition * error <= _WARNED
             report.condition[i], report.clean[i] = condition, clean
         keep_alive(factors)
@@ -214,32 +253,58 @@ def solve(
         NaN for other systems.
     report : Report
     """
-    plan, method, dtype = symbolic.plan, symbolic.method, numbers.panels.dtype
     count, k = numbers.values.shape[0], B.shape[1]
     X, report = np.full((count, k, symbolic.n), np.nan, B.dtype), Report.empty(count)
     if not (systems.size and k and symbolic.n):
         report.error[systems], report.clean[systems] = 0.0, True
         return X, report
-    widest, largest = symbolic.largest
-    conjugate = method.one_triangle and method.adjoint and dtype.kind == "c"
-    structure = (
-        *(plan.start, plan.pointer, plan.rows, panel, pattern.place, tuple(routines(dtype))),
-        (method.one_triangle, method.pivots, method.indefinite, conjugate),
-        *(max(1, widest), _WIDTH if largest > MAX_LOOP_PANEL_ENTRIES or k >= _MIN_BLAS_RHS else 1),
-    )
-    data = numbers.values.astype(B.dtype, copy=False)
-    data = data.conj() if trans == "H" else data
-    arguments = (
-        *(structure, numbers, (symbolic.row_perm, symbolic.perm), (trans != "N", trans == "H")),
-        *(pattern, method.scaling, limits_of(dtype, B.dtype), enough(B.dtype), margin_of(B.dtype)),
-        THRESHOLDS.single / eps_of(dtype) if eps_of(dtype) > eps_of(B.dtype) else np.inf,
-        *(data, known, B, X, report),
-        *(np.empty(0, np.complex128 if B.dtype.kind == "c" else np.float64), systems),
-    )
+    shared = _shared(symbolic, panel, pattern, numbers, trans, B)
     flops = 8.0 * panel[-1] * k * systems.size
 
     def run(ticket: np.ndarray) -> None:
-        _solve_each(*arguments, ticket)
+        _solve_each(shared, numbers, known, B, X, report, systems, ticket)
 
     on_threads(run, systems.size, flops)
     return X, report
+
+
+def _shared(
+    symbolic: Symbolic,
+    panel: np.ndarray,
+    pattern: EntryPattern,
+    numbers: BatchArrays,
+    trans: str,
+    B: np.ndarray,
+) -> SharedData:
+    """Return the data shared by all systems; see `solve`."""
+    plan, method, dtype = symbolic.plan, symbolic.method, numbers.panels.dtype
+    widest, largest = symbolic.largest
+    by_blas = largest > MAX_LOOP_PANEL_ENTRIES or B.shape[1] >= _MIN_BLAS_RHS
+    data = numbers.values.astype(B.dtype, copy=False)
+    of_first = numbers.panels[0], numbers.pivots[0], *[numbers.subdiagonal[0]] * 2
+    factors = TriangularFactors(
+        *(plan.start, plan.pointer, plan.rows, panel, *of_first, routines(dtype)),
+        one_triangle=method.one_triangle,
+        unit=method.pivots,
+        indefinite=method.indefinite,
+        conjugate=method.one_triangle and method.adjoint and dtype.kind == "c",
+        row_place=symbolic.row_perm,
+        row_scale=numbers.row[0],
+        column_place=symbolic.perm,
+        column_scale=numbers.column[0],
+        widest=max(1, widest),
+        most=_WIDTH if by_blas else 1,
+    )
+    return SharedData(
+        factors=factors,
+        pattern=pattern,
+        data=data.conj() if trans == "H" else data,
+        transposed=trans != "N",
+        conjugated=trans == "H",
+        by_component=method.scaling,
+        limits=limits_of(dtype, B.dtype),
+        enough=enough(B.dtype),
+        margin=margin_of(B.dtype),
+        most=THRESHOLDS.single / eps_of(dtype) if eps_of(dtype) > eps_of(B.dtype) else np.inf,
+        wide=np.empty(0, np.complex128 if B.dtype.kind == "c" else np.float64),
+    )

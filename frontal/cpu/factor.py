@@ -226,8 +226,7 @@ class CpuFactor:
         else:
             rows = ScaledPermutation(symbolic.row_perm, scaling.row)
             columns = ScaledPermutation(symbolic.perm, scaling.column)
-        sides = (rows, columns) if trans == "N" else (columns, rows)
-        return Substitution(self.symbolic, self.panel, self._numbers(), trans, *sides)
+        return Substitution(self.symbolic, self.panel, self._numbers(), trans, rows, columns)
 
     def _numbers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         diagonal = self.diagonal() if self.symbolic.method.indefinite else self._coupling

@@ -21,7 +21,6 @@ from .probes import HostProbes
 from .residual import as_rows, measured, weights
 from .substitution import Substitution
 
-# typed without its arguments, which are too many to write out
 _measure: Callable[..., tuple[float, bool]] = measured
 _REAL = {"f": np.float32, "d": np.float64, "F": np.float32, "D": np.float64}
 
@@ -171,12 +170,12 @@ class HostSystem:
         """See `LinearSystem`."""
         x, b = as_rows(X), as_rows(B)
         R, sizes = np.empty_like(x), np.empty((5, x.shape[0]), _REAL[x.dtype.char])
-        summary = _measure(*self.bound, x, b, R, sizes)
+        summary = _measure(self.bound, x, b, R, sizes)
         return R.T, self._errors(sizes, summary)
 
     @cached_property
     def bound(self) -> tuple[object, ...]:
-        """Arguments of `residual.measure` that describe the system."""
+        """The matrix of `residual.measure`."""
         matrix = self.indptr, self.indices, self.data, self.flipped
         return *matrix, self.by_component, self.norm, self.limits
 
@@ -232,17 +231,7 @@ class HostSystem:
         if not ((solution > 0) & np.isfinite(solution)).any():
             return None
         row_weights = np.empty(X.shape[0])
-        weights(
-            self.indptr,
-            self.indices,
-            self.data,
-            self.flipped,
-            as_rows(X),
-            as_rows(B),
-            solution,
-            error,
-            row_weights,
-        )
+        weights(self.bound, as_rows(X), as_rows(B), solution, error, row_weights)
         return row_weights
 
     def ratios(self, weights: np.ndarray, denominators: np.ndarray | None) -> tuple[float, float]:
@@ -268,7 +257,7 @@ def host_system(
 
 
 def matrix_of(factor: HostSweeps, trans: str, dtype: np.dtype) -> tuple[Any, ...]:
-    """Return op(A) in a scalar type as arguments of `residual.measure`: arrays, norm, limits."""
+    """Return op(A) in a scalar type, as the matrix of `residual.measure`."""
     matrix, complex_ = factor.matrix, dtype.kind == "c"
     data = matrix.data if matrix.dtype == dtype else matrix.data.astype(dtype)
     # sums over rows do not wait for memory: they are used if the rows of op(A) are columns of A

@@ -96,17 +96,15 @@ def is_inside(norm, solution, rhs, limits):
 
 
 @allocating
-def measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R, sizes):
+def measure(matrix, X, B, R, sizes):
     """Compute R = B - A X and the backward errors of X.
 
     Parameters
     ----------
-    by_component : bool
-        Whether the componentwise error must be small too; see `BackwardErrors`.
-    norm : float
-        Infinity norm of A.
-    limits : (9,) float64 array
-        See `backward_error.limits_of`.
+    matrix : tuple
+        A: `indptr`, `indices`, `data` and `flipped`; `by_component`, whether the componentwise
+        error must be small too (see `BackwardErrors`); the infinity norm of A; and the `limits` of
+        `backward_error.limits_of`.
     X, B, R : (k, n) arrays, n and k positive
     sizes : (5, k) array
         On return, largest moduli of R, X and B, componentwise and rowwise backward errors.
@@ -118,6 +116,7 @@ def measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R,
     fine : bool
         Whether all columns are within the limits.
     """
+    indptr, indices, data, flipped, by_component, norm, limits = matrix
     worst, fine = 0.0, True
     scale, least = np.empty(X.shape[1], sizes.dtype), limits[8] / limits[7]  # not denormal
     for c in range(X.shape[0]):
@@ -130,7 +129,7 @@ def measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R,
             error, certain, row = componentwise(r, scale, norm * solution, limits)
         sizes[3, c] = error
         if not (certain or (row >= 0 and not is_long(indptr, indices, flipped, row))):
-            error = rowwise(indptr, indices, data, flipped, b, r, scale, solution, limits)
+            error = rowwise(matrix, b, r, scale, solution)
         sizes[4, c] = error
         worst = max(worst, error)
         fine &= merit(sizes, c, norm, by_component, limits) <= 1
@@ -139,17 +138,19 @@ def measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R,
 
 
 @jit
-def measured(indptr, indices, data, flipped, by_component, norm, limits, X, B, R, sizes):
+def measured(matrix, X, B, R, sizes):
     """Run `measure`, from Python."""
-    return measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R, sizes)
+    return measure(matrix, X, B, R, sizes)
 
 
 @jit
-def weights(indptr, indices, data, flipped, X, B, solution, error, out):
+def weights(matrix, X, B, solution, error, out):
     """Write the largest (|A||x| + |b| + |b - A x| / error) / |x|_max of all vectors, by rows.
 
     Parameters
     ----------
+    matrix : tuple
+        See `measure`.
     solution : (k,) float array
         Largest modulus of each row of X; a row is skipped unless this is positive and finite.
     error : float
@@ -157,6 +158,7 @@ def weights(indptr, indices, data, flipped, X, B, solution, error, out):
     out : (n,) float64 array
         On return, the weight of each row of A.
     """
+    indptr, indices, data, flipped = matrix[0], matrix[1], matrix[2], matrix[3]
     scale, r = np.empty(out.size), np.empty(out.size, X.dtype)
     out[:] = 0
     for c in range(X.shape[0]):

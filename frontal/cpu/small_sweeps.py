@@ -7,11 +7,40 @@ through memory. Indices are unsigned for the reason given in `axpy`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..compile.jit import inner, view
 from .axpy import subtract
 from .simd4 import load, simd_add, simd_broadcast, simd_multiply, simd_subtract, simd_sum, store
+
+
+class FrontView(NamedTuple):
+    """A front of a triangular factor.
+
+    Attributes
+    ----------
+    panels : array
+        The panels of all fronts.
+    rows : (m,) int32 array
+        Update rows.
+    k, first : int
+        Number of pivot columns, and the first of them.
+    diagonal, block : int
+        Offsets of the diagonal block, whose leading dimension is k + m, and of the block below it.
+    ld : int
+        Leading dimension of the block below the diagonal.
+    """
+
+    panels: np.ndarray
+    rows: np.ndarray
+    k: int
+    first: int
+    diagonal: int
+    block: int
+    ld: int
+
 
 _GROUP = 4  # columns processed together
 _1, _2, _3, _4 = np.arange(1, 5, dtype=np.uint64)
@@ -151,13 +180,14 @@ def _solve_group(panels, diagonal, k, x, first, head, width, done, kind):
 
 
 @inner
-def _solve_thin(panels, diagonal, block, ld, rows, k, x, first, lower, unit, backward):
+def _solve_thin(front, x, lower, unit, backward):
     """Run `solve_front` with fewer than four update rows, as in the fronts of chains.
 
     Columns are processed by fours from the first one, or from the last one if `backward`. A smaller
     group comes first, or last if products are gathered: the others then have multiples of four
     rows before or after them.
     """
+    panels, rows, k, first, diagonal, block, ld = front
     m = np.int64(rows.size)
     if backward:
         for i in range(m):
@@ -197,11 +227,12 @@ def _dot(a, at, b, to, count):
 
 
 @inner
-def solve_front(panels, diagonal, block, ld, rows, k, x, first, rest, lower, unit, backward):
+def solve_front(front, x, rest, lower, unit, backward):
     """Sweep over one front for one right-hand side; `rest` is scratch for its update rows."""
+    panels, rows, k, first, diagonal, block, ld = front
     m = rows.size
     if m < _GROUP <= k:
-        _solve_thin(panels, diagonal, block, ld, rows, k, x, first, lower, unit, backward)
+        _solve_thin(front, x, lower, unit, backward)
         return
     for i in range(m):
         rest[i] = x[rows[i]] if backward else 0
@@ -294,13 +325,12 @@ def _subtract_two_products(panels, block, ld, m, k, x, first, rest):
 
 
 @inner
-def solve_front_two_rhs(
-    panels, diagonal, block, ld, rows, k, x, first, rest, lower, unit, backward
-):  # fmt: skip
+def solve_front_two_rhs(front, x, rest, lower, unit, backward):
     """Run `solve_front` for two right-hand sides; `rest` stores one after the other.
 
     Four columns of the block are read for the first one, and again from the cache for the second.
     """
+    panels, rows, k, first, diagonal, block, ld = front
     m = np.int64(rows.size)
     for i in range(m):
         for c in range(2):

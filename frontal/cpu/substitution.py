@@ -12,8 +12,9 @@ from ..compile.jit import jit
 from ..symbolic.phase import Symbolic
 from .blas import routines
 from .blas_limit import single_threaded_blas
+from .by_reference import keep_alive, reference
 from .residual import as_rows, measure
-from .sweeps import MAX_LOOP_PANEL_ENTRIES, substitute
+from .sweeps import MAX_LOOP_PANEL_ENTRIES, substitute, triangular_factors
 
 WIDTH = 32  # right-hand sides solved together by BLAS
 _MIN_BLAS_RHS = 16  # right-hand sides from which BLAS is called although all fronts are small
@@ -40,15 +41,17 @@ class Substitution:
     numbers : tuple of arrays
         Panels and pivots of a `HostFactor`, then the diagonal and the subdiagonal of D.
     trans : {"N", "T", "H"}
-    rhs_side, solution_side : ScaledPermutation
-        Permutation and scaling of B and of X.
+    rows, columns : ScaledPermutation
+        Of A.
 
     Attributes
     ----------
     n, dtype : int, numpy.dtype
         Order and scalar type of the factors.
-    bound : tuple
-        Arguments of `substitute` that describe the factor and the sides.
+    factors : tuple
+        The fields of `TriangularFactors` except `most`; compiled code takes plain tuples faster.
+    transposed, conjugated : bool
+        See `substitute`.
     calls_blas : bool
         Whether a single right-hand side needs BLAS too.
     """
@@ -59,21 +62,22 @@ class Substitution:
         panel: np.ndarray,
         numbers: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
         trans: str,
-        rhs_side: ScaledPermutation,
-        solution_side: ScaledPermutation,
+        rows: ScaledPermutation,
+        columns: ScaledPermutation,
     ) -> None:
         plan, method = symbolic.plan, symbolic.method
         panels, pivots, diagonal, coupling = numbers
         self.n, self.dtype = symbolic.n, panels.dtype
+        self.transposed, self.conjugated = trans != "N", trans == "H"
         widest, largest = symbolic.largest
         self.calls_blas = largest > MAX_LOOP_PANEL_ENTRIES
         conjugate = method.one_triangle and method.adjoint and panels.dtype.kind == "c"
-        self.bound = (
+        self.factors = (
             *(plan.start, plan.pointer, plan.rows, panel, panels, pivots),
             *(x.astype(panels.dtype, copy=False) for x in (diagonal, coupling)),
-            *routines(panels.dtype),
+            tuple(routines(panels.dtype)),
             *(method.one_triangle, method.pivots, method.indefinite, conjugate),
-            *(trans != "N", trans == "H", *rhs_side, *solution_side, max(1, widest)),
+            *(*rows, *columns, max(1, widest)),
         )
 
     def __call__(self, B: np.ndarray) -> np.ndarray:
@@ -104,10 +108,11 @@ class Substitution:
     def _solve(
         self, measured: bool, matrix: tuple[object, ...], rhs: np.ndarray, *outputs: np.ndarray
     ) -> tuple[float, bool]:
+        op = self.transposed, self.conjugated
         if self.calls_blas or rhs.shape[0] >= _MIN_BLAS_RHS:
             with single_threaded_blas():
-                return _substitute(*self.bound, WIDTH, measured, *matrix, rhs, *outputs)
-        return _substitute(*self.bound, 1, measured, *matrix, rhs, *outputs)
+                return _substitute((*self.factors, WIDTH), op, measured, matrix, rhs, *outputs)
+        return _substitute((*self.factors, 1), op, measured, matrix, rhs, *outputs)
 
     def _common(self, dtype: np.dtype) -> np.dtype:
         return np.result_type(dtype, self.dtype)
@@ -126,22 +131,15 @@ def _no_residuals(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
 
 
 @jit
-def substitute_and_measure(
-    start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals, adjoint,
-    one_triangle, unit, indefinite, conjugate, transposed, conjugated,
-    into, rhs_factors, out, solution_factors, widest, most, measured,
-    indptr, indices, data, flipped, by_component, norm, limits, B, X, R, sizes,
-):  # fmt: skip
-    """Run `substitute`, then `measure` if `measured`: one function compiles each only once."""
-    substitute(
-        start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals,
-        adjoint, one_triangle, unit, indefinite, conjugate, transposed, conjugated,
-        into, rhs_factors, out, solution_factors, widest, most, B, X,
-    )  # fmt: skip
-    if not measured:
-        return 0.0, True
-    return measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R, sizes)
+def substitute_and_measure(fields, op, measured, matrix, B, X, R, sizes):
+    """Run `substitute`, then `measure` if `measured`: one function compiles each only once.
+
+    `fields` are those of `TriangularFactors`, and op = `transposed`, `conjugated`.
+    """
+    factors = triangular_factors(fields)
+    substitute(reference(factors), op[0], op[1], B, X)
+    keep_alive(factors)
+    return measure(matrix, X, B, R, sizes) if measured else (0.0, True)
 
 
-# typed without its arguments, which are too many to write out
 _substitute: Callable[..., tuple[float, bool]] = substitute_and_measure

@@ -8,9 +8,11 @@ Two right-hand sides never do: BLAS would copy all panels, which takes twice as 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ..compile.jit import allocating, brief, inner
+from ..compile.jit import allocating, brief, inlined, inner
 from .blas import (
     LOWER,
     MINUS,
@@ -29,7 +31,58 @@ from .blas import (
     trsm,
     trsv,
 )
-from .small_sweeps import solve_front, solve_front_two_rhs
+from .small_sweeps import FrontView, solve_front, solve_front_two_rhs
+
+
+class TriangularFactors(NamedTuple):
+    """L, D and U of a matrix as substitutions read them.
+
+    Attributes
+    ----------
+    start, pointer, rows : arrays
+        See `Plan`.
+    panel : (f + 1,) int64 array
+        See `HostLayout`.
+    panels, pivots : arrays
+        See `HostFactor`.
+    diagonal, subdiagonal : (n,) arrays of the scalar type
+        Of D, for a method with D.
+    routines : Routines
+    one_triangle, unit, indefinite, conjugate : bool
+        Properties of the method; `unit` if it has pivots, `conjugate` if it is complex and adjoint.
+    row_place, row_scale, column_place, column_scale : arrays
+        For rows and columns of A: positions in elimination order, and scaling, empty for none.
+    widest, most : int
+        Largest number of update rows, and of vectors that are swept together.
+    """
+
+    start: np.ndarray
+    pointer: np.ndarray
+    rows: np.ndarray
+    panel: np.ndarray
+    panels: np.ndarray
+    pivots: np.ndarray
+    diagonal: np.ndarray
+    subdiagonal: np.ndarray
+    routines: Routines
+    one_triangle: bool
+    unit: bool
+    indefinite: bool
+    conjugate: bool
+    row_place: np.ndarray
+    row_scale: np.ndarray
+    column_place: np.ndarray
+    column_scale: np.ndarray
+    widest: int
+    most: int
+
+
+@inlined
+def triangular_factors(fields):
+    """Return `TriangularFactors` of plain tuples, which Python passes faster."""
+    named = fields[:8] + (Routines(*fields[8]),) + fields[9:]  # noqa: RUF005 - compiled
+    return TriangularFactors(*named)
+
 
 _ROWS = 64  # rows of right-hand sides transposed together, in the cache
 MAX_LOOP_PANEL_ENTRIES = 1024  # entries of the largest panel solved in loops; BLAS takes as long
@@ -96,22 +149,13 @@ def _backward(routines, rows, k, block, ld, x1, width, x, buffer):
 
 
 @inner
-def _sweep(
-    start, pointer, all_rows, panel, routines, panels, pivots, x, width, buffer,
-    lower, unit, backward,
-):  # fmt: skip
+def _sweep(factors, x, width, buffer, lower, unit, backward):
     """Run one substitution over all fronts, in place.
 
     Parameters
     ----------
-    start, pointer, all_rows
-        `start`, `pointer` and `rows` of the `Plan`.
-    panel : (f + 1,) int64 array
-        See `HostLayout`.
-    routines : Routines
-    panels : array of the scalar type
-    pivots : (n,) int32 array
-        Row interchanges, applied if `unit`.
+    factors : TriangularFactors
+        By reference.
     x : (n * width,) array of the scalar type
         `width` right-hand sides, row-major.
     buffer : array of the scalar type
@@ -119,10 +163,17 @@ def _sweep(
     lower : bool
         Whether L is used, in the first panel; else U.
     unit : bool
-        Whether the triangle has a diagonal of ones.
+        Whether the triangle has a diagonal of ones; row interchanges are then applied.
     backward : bool
         Whether to sweep from roots to leaves; else from leaves to roots.
     """
+    start, pointer, all_rows = factors.start, factors.pointer, factors.rows
+    routines, panel, panels, pivots = (
+        factors.routines,
+        factors.panel,
+        factors.panels,
+        factors.pivots,
+    )
     fronts = panel.size - 1
     item = panels.itemsize
     uplo = LOWER if lower else UPPER
@@ -140,14 +191,11 @@ def _sweep(
         if unit and not backward:
             _interchange(pivot_rows, width, pivots[first : first + k], backward)
         if width == 2 or (width == 1 and k * (k + m) <= MAX_LOOP_PANEL_ENTRIES):
+            front = FrontView(panels, rows, k, first, panel[s], above, ld)
             if width == 1:
-                solve_front(
-                    panels, panel[s], above, ld, rows, k, x, first, buffer, lower, unit, backward
-                )
+                solve_front(front, x, buffer, lower, unit, backward)
             else:
-                solve_front_two_rhs(
-                    panels, panel[s], above, ld, rows, k, x, first, buffer, lower, unit, backward
-                )
+                solve_front_two_rhs(front, x, buffer, lower, unit, backward)
         else:
             x1, diagonal = address(pivot_rows), address(panels) + panel[s] * item
             block = address(panels) + above * item
@@ -210,80 +258,60 @@ def _conjugate(x):
 
 
 @inner
-def _solve_block(operator, sides, B, X, x, buffer):
+def _solve_block(factors, transposed, conjugated, B, X, x, buffer):
     """Run `substitute` for vectors that are swept together."""
-    factors, (one_triangle, unit, indefinite, conjugate, transposed, conjugated) = operator
-    start, pointer, rows, panel, panels, pivots, diagonal, coupling, routines = factors
-    into, rhs_factors, out, solution_factors = sides
+    into, by, out, back = (
+        factors.row_place,
+        factors.row_scale,
+        factors.column_place,
+        factors.column_scale,
+    )
+    if transposed:
+        into, by, out, back = out, back, into, by
     width, n = B.shape
     for low in range(0, n, _ROWS):
         for c in range(width):
             for i in range(low, min(low + _ROWS, n)):
                 p = np.uint32(into[i])
-                x[i * width + c] = B[c, p] * rhs_factors[p] if rhs_factors.size else B[c, p]
+                x[i * width + c] = B[c, p] * by[p] if by.size else B[c, p]
+    one_triangle, unit, conjugate = factors.one_triangle, factors.unit, factors.conjugate
     if conjugated != (conjugate and transposed):
         _conjugate(x)
     # with two panels, L is used in the forward sweep of A and the backward sweep of A^T
     lower = one_triangle or not transposed
-    interchanged = lower and unit
-    _sweep(
-        start, pointer, rows, panel, routines, panels, pivots, x, width, buffer, lower,
-        interchanged, False,
-    )  # fmt: skip
-    if indefinite:
-        _divide(x, width, diagonal, coupling, conjugate)
+    _sweep(factors, x, width, buffer, lower, lower and unit, False)
+    if factors.indefinite:
+        _divide(x, width, factors.diagonal, factors.subdiagonal, conjugate)
     if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
         _conjugate(x)
     lower = one_triangle or transposed
-    interchanged = lower and unit
-    _sweep(
-        start, pointer, rows, panel, routines, panels, pivots, x, width, buffer, lower,
-        interchanged, True,
-    )  # fmt: skip
+    _sweep(factors, x, width, buffer, lower, lower and unit, True)
     if conjugated != (conjugate and not transposed):
         _conjugate(x)
     for low in range(0, n, _ROWS):
         for c in range(width):
             for i in range(low, min(low + _ROWS, n)):
                 p, y = np.uint32(out[i]), x[i * width + c]
-                X[c, p] = y * solution_factors[p] if solution_factors.size else y
+                X[c, p] = y * back[p] if back.size else y
 
 
 @allocating
-def substitute(
-    start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals, adjoint,
-    one_triangle, unit, indefinite, conjugate, transposed, conjugated,
-    into, rhs_factors, out, solution_factors, widest, most, B, X,
-):  # fmt: skip
+def substitute(factors, transposed, conjugated, B, X):
     """Solve op(A) X = B by the factors: permute, scale, sweep forward and backward.
 
     Parameters
     ----------
-    start, pointer, rows, panel, panels, pivots
-        See `_sweep`.
-    diagonal, coupling : (n,) arrays
-        Diagonal and subdiagonal of D, for a method with D.
-    table, scalars, reals, adjoint
-        Fields of `Routines`.
-    one_triangle, unit, indefinite, conjugate : bool
-        Properties of the method; `unit` if it has pivots, `conjugate` if it is complex and adjoint.
+    factors : TriangularFactors
+        By reference.
     transposed, conjugated : bool
         Whether op(A) is transposed, and whether it is conjugated.
-    into, rhs_factors, out, solution_factors : arrays
-        Fields of the `ScaledPermutation` of B, then of that of X.
-    widest, most : int
-        Largest number of update rows, and of vectors that are swept together.
     B, X : (k, n) arrays
         A right-hand side, or a solution, in each row.
     """
-    width, n = min(most, B.shape[0]), B.shape[1]
-    routines = Routines(table, scalars, reals, adjoint)
-    x, buffer = np.empty(n * width, panels.dtype), np.empty(widest * width, panels.dtype)
-    operator = (
-        (start, pointer, rows, panel, panels, pivots, diagonal, coupling, routines),
-        (one_triangle, unit, indefinite, conjugate, transposed, conjugated),
-    )
-    sides = into, rhs_factors, out, solution_factors
+    most, n, panels = factors.most, B.shape[1], factors.panels
+    width = min(most, B.shape[0])
+    x, buffer = np.empty(n * width, panels.dtype), np.empty(factors.widest * width, panels.dtype)
     for first in range(0, B.shape[0], most):
         last = min(first + most, B.shape[0])
-        _solve_block(operator, sides, B[first:last], X[first:last], x[: n * (last - first)], buffer)
+        vectors = x[: n * (last - first)]
+        _solve_block(factors, transposed, conjugated, B[first:last], X[first:last], vectors, buffer)

@@ -138,32 +138,29 @@ def _row_counts(indptr, indices, flipped):
 
 
 @allocating
-def rowwise(indptr, indices, data, flipped, b, r, scale, largest, limits):
+def rowwise(matrix, b, r, scale, largest):
     """Return the largest rowwise backward error, from the sums and the lengths of rows.
 
     Parameters
     ----------
-    indptr, indices, data, flipped
-        The matrix, by columns, or by rows if `flipped`.
-    b, r, scale, limits
+    matrix : tuple
+        See `residual.measure`.
+    b, r, scale
         See `componentwise`.
     largest : float
         Largest modulus of x.
     """
+    indptr, indices, data, flipped, _, _, limits = matrix
     sums, counts = row_sums(indptr, indices, data, flipped), _row_counts(indptr, indices, flipped)
     tiny = min(_TINY_ROW * r.size * limits[7], _TINY_ROW_LIMIT)
     error = 0.0
     for i in range(r.size):
-        size, denominator, row_bound = (
-            np.float64(np.abs(r[i])),
-            np.float64(scale[i]),
-            sums[i] * largest,
-        )
+        size, denominator = np.float64(np.abs(r[i])), np.float64(scale[i])
+        row_bound = sums[i] * largest
         if not np.isfinite(size):
             return np.inf
-        if denominator <= np.sqrt(
-            limits[8]
-        ):  # each product and sum may have lost the smallest positive number
+        if denominator <= np.sqrt(limits[8]):
+            # each product and sum may have lost the smallest positive number
             size -= limits[8] * (counts[i] + 1 + sums[i])
         if not size > 0:
             continue

@@ -312,8 +312,9 @@ def test_arrays_are_of_the_types_they_are_read_as(monkeypatch, dtype, kind):
     real = np.finfo(dtype).dtype
     letters = {"i": "i4", "l": "i8", "d": "f8", "w": np.dtype(dtype), "r": real}
     wanted = [np.dtype(letters[x]) for x in "ililwiwwlwr" + "idid" + "liwd" + "l"]
-    for of in given:
-        arrays = [x for x in of if isinstance(x, np.ndarray)]
+    for factors, _, matrix, _, turn in given:
+        fields = *factors[:8], *factors[8], *factors[9:], *matrix, turn
+        arrays = [x for x in fields if isinstance(x, np.ndarray)]
         assert [x.dtype for x in arrays] == wanted
         assert all(x.ndim == 1 and x.flags.c_contiguous for x in arrays)
 

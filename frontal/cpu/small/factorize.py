@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ...backend.protocol import Health, HostFactor
-from ...compile import tile_queue
 from ...compile.atomics import array_of
 from ...compile.jit import inlined, jit, view
 from ...matrix.canonical import Canonical
@@ -22,7 +21,6 @@ from ...symbolic.matching import Matching
 from ...symbolic.phase import Symbolic
 from ...symbolic.plan import Plan
 from ...symbolic.scaling import Scaling
-from ..assembly import Delays, HostWorkspace
 from ..blas import Routines, routines
 from ..blas_limit import single_threaded_blas
 from ..by_reference import keep_alive, reference
@@ -30,15 +28,20 @@ from ..cholesky import front as cholesky
 from ..factor import CpuFactor
 from ..finalize import FactorPlan
 from ..layout import HostLayout
-from ..ldl import front as ldl
 from ..lu import front as lu
 from .gil_handoff import TURN, enter_python, leave_python
-from .one_system import ACCEPTED, EntryPattern, SystemArrays, factorize_system, pattern_of
+from .one_system import (
+    ACCEPTED,
+    EntryPattern,
+    SystemArrays,
+    factorize_system,
+    for_system,
+    one_thread_workspace,
+    pattern_of,
+)
 from .solve import SmallSolver, describe_factor
 
 MAX_SMALL_COLUMNS = 4096  # largest n: above it the saving is negligible
-_SCRATCH_ENTRIES, _TURN_ENTRIES = ldl.SCRATCH_ENTRIES, 2 * ldl.BLOCK
-_STATE = tile_queue.STATE_SIZE
 _NUMBERS = 18  # position of the numbers in the index, after addresses and sizes of 9 arrays
 _NO_TABLE = np.empty(0, np.int64)
 
@@ -128,18 +131,15 @@ class SmallFactorizer:
         table = _NO_TABLE
         if first is not None and (matrix.hermitian or self._method.panels == 2):
             table = first.table.copy()
+        arguments = self._index, values, storage, pivots, coupling, scales, table
         if self._calls_blas:
             with single_threaded_blas():
-                outcome, ratio, infinity_norm, one_norm = self._run(
-                    self._index, values, storage, pivots, coupling, scales, table
-                )
+                outcome, ratio, *norms = self._run(*arguments)
         else:
-            outcome, ratio, infinity_norm, one_norm = self._run(
-                self._index, values, storage, pivots, coupling, scales, table
-            )
+            outcome, ratio, *norms = self._run(*arguments)
         if outcome != ACCEPTED:
             return None
-        matrix = matrix.known(self._method, (infinity_norm, one_norm))
+        matrix = matrix.known(self._method, tuple(norms))
         scaling = Scaling(scales[:half], scales[half:]) if half else None
         host = HostFactor(storage[: self._size], pivots, 0, coupling)
         factor = CpuFactor(matrix, host, scaling, self._place)
@@ -168,7 +168,7 @@ def _segment(arrays, ends, i):
 @inlined
 def _factorize(method, index, values, storage, pivots, coupling, scales, table):
     """Return outcome, pivot ratio, infinity norm and 1-norm; see `SmallFactorizer`."""
-    dtype, no_columns = values.dtype, np.empty(0, np.int32)
+    dtype = values.dtype
     turn = array_of(index, 8, np.int64)
     leave_python(turn)
     narrow, ends = array_of(index, 0, np.int32), array_of(index, 2, np.int64)
@@ -185,23 +185,17 @@ def _factorize(method, index, values, storage, pivots, coupling, scales, table):
         _segment(narrow, ends, 4), _segment(wide, limits, 2), _segment(wide, limits, 3),
         _segment(narrow, ends, 5), _segment(narrow, ends, 6),
     )  # fmt: skip
-    n, fronts, half = plan.start[-1], plan.parent.size, scales.size // 2
-    some, scratch = fronts * method.pivots, _SCRATCH_ENTRIES * method.indefinite
-    received, eliminated = np.empty(some, np.int32), np.empty(some, np.int32)
-    delays = Delays(received, eliminated, np.empty(some, np.int64), no_columns, True)
+    half = scales.size // 2
     scaled = np.empty(values.size, dtype) if method.pivots else values
-    panel, block = _segment(wide, limits, 4), _segment(wide, limits, 5)
-    turns = np.empty(_TURN_ENTRIES * method.indefinite, np.int32)
-    work = HostWorkspace(
-        method, plan, blas, scaled, panels, pivots, np.empty(blocks, dtype), panel, block,
-        np.zeros(fronts, np.bool_), 0, 0, np.empty(scratch, dtype), turns, scratch, delays,
-        np.empty(_STATE, np.int64),
-    )  # fmt: skip
+    layout = _segment(wide, limits, 4), _segment(wide, limits, 5), blocks
+    empty = one_thread_workspace(method, plan, blas, layout, dtype)
+    work = for_system(empty, scaled, panels, pivots)
     pattern = EntryPattern(
         _segment(wide, limits, 6), _segment(narrow, ends, 7), begin[:half], begin[half:],
         _segment(wide, limits, 7), _segment(wide, limits, 8), _segment(wide, limits, 9),
     )  # fmt: skip
-    statistics, null, info = np.empty(3), np.empty(n, np.bool_), np.zeros(1, np.int32)
+    null, info = np.empty(plan.start[-1], np.bool_), np.zeros(1, np.int32)
+    statistics = np.empty(3)
     system = SystemArrays(values, coupling, scales[:half], scales[half:], statistics)
     outcome = factorize_system(
         reference(work), reference(pattern), reference(system), _segment(narrow, ends, 8), matched,
@@ -209,21 +203,21 @@ def _factorize(method, index, values, storage, pivots, coupling, scales, table):
     )  # fmt: skip
     keep_alive((work, pattern, system))
     if outcome == ACCEPTED and table.size > 0:
-        by_rows, place = storage[size:], pattern.mirror
-        _describe(table, panels, pivots, scales, values, by_rows, place, turned, statistics)
+        _describe(table, work, system, storage[size:], pattern.mirror, turned)
     enter_python(turn, blas.table[8])
     return outcome, statistics[0], statistics[1], statistics[2]
 
 
 @inlined
-def _describe(table, panels, pivots, scales, values, by_rows, place, turned, statistics):
+def _describe(table, work, system, by_rows, mirror, turned):
     """Write the table of a solver with the factor; see `describe_factor`."""
-    half, data = scales.size // 2, values
+    values = data = system.values
     if turned:
         data = by_rows[: values.size]
         for p in range(values.size):
-            data[p] = values[place[p]]
-    describe_factor(table, panels, pivots, scales[:half], scales[half:], data, statistics[1])
+            data[p] = values[mirror[p]]
+    norm = system.statistics[1]
+    describe_factor(table, work.panels, work.pivots, system.row, system.column, data, norm)
 
 
 @jit

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...compile import tile_queue
-from ...compile.jit import allocating, inner
+from ...compile.jit import allocating, inlined, inner
 from ...matrix.norms import norms
 from ...matrix.symmetry import slack_of
 from ...numeric.thresholds import THRESHOLDS
@@ -20,8 +20,10 @@ from ...symbolic.phase import Symbolic
 from ...symbolic.plan import Plan
 from ...symbolic.scaling import UNEVEN, UNEVEN_BELOW, larger_part, scale_values
 from .. import shared_state
+from ..assembly import Delays, HostWorkspace
 from ..factorize import work_on_fronts
 from ..finalize import finalize_in_place
+from ..ldl import front as ldl
 from ..shared_state import CRAMPED, FAILURE, NO_FAILURE, PERTURBED
 
 _SYMMETRY = THRESHOLDS.symmetry
@@ -75,6 +77,36 @@ class SystemArrays(NamedTuple):
     row: np.ndarray
     column: np.ndarray
     statistics: np.ndarray
+
+
+@inlined
+def one_thread_workspace(method, plan, routines, layout, dtype):
+    """Return the workspace of one thread, without values, panels and pivots, and without delays.
+
+    `layout` has the fields `panel` and `block` of a `HostLayout` for one thread, and the entries of
+    all contribution blocks.
+    """
+    panel, block, entries = layout
+    fronts, nothing, no_columns = plan.parent.size, np.empty(0, dtype), np.empty(0, np.int32)
+    some, scratch = fronts * method.pivots, ldl.SCRATCH_ENTRIES * method.indefinite
+    received, eliminated = np.empty(some, np.int32), np.empty(some, np.int32)
+    delays = Delays(received, eliminated, np.empty(some, np.int64), no_columns, True)
+    return HostWorkspace(
+        method, plan, routines, nothing, nothing, no_columns, np.empty(entries, dtype), panel,
+        block, np.zeros(fronts, np.bool_), 0, 0, np.empty(scratch, dtype),
+        np.empty(2 * ldl.BLOCK * method.indefinite, np.int32), scratch, delays,
+        np.empty(tile_queue.STATE_SIZE, np.int64),
+    )  # fmt: skip
+
+
+@inlined
+def for_system(work, values, panels, pivots):
+    """Return the workspace for the values, panels and pivots of a system."""
+    return HostWorkspace(
+        work.method, work.plan, work.routines, values, panels, pivots, work.arena, work.panel,
+        work.block, work.local, work.shared, work.per_thread, work.scratch, work.turn,
+        work.scratch_size, work.delays, work.state,
+    )  # fmt: skip
 
 
 @inner

@@ -7,7 +7,6 @@ warning is left to the general path.
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,23 +15,24 @@ from ...compile.atomics import array_of, write_addresses
 from ...compile.jit import allocating, brief, inlined, jit, view
 from ...numeric.backward_error import row_sums
 from ...numeric.condition import BOUND, CERTIFIED, KNOWN, PROBABLE_FRACTION, certificate, enough
+from ..blas import Routines
 from ..blas_limit import single_threaded_blas
 from ..by_reference import reference
 from ..probes import FORMED, begin, row_maxima, sign_block
 from ..residual import measure
 from ..substitution import WIDTH, Substitution
-from ..sweeps import substitute
+from ..sweeps import TriangularFactors, substitute, triangular_factors
 from .gil_handoff import TURN, enter_python, leave_python
 
 MAX_SMALL_UNKNOWNS = 4096  # largest n: above it the saving is negligible
 _NO_VECTORS = {"f": np.empty(0), "c": np.empty(0, np.complex128)}  # types of an estimate's vectors
 TURNS = 3  # steps of an estimate: at most 5 blocks of products are formed
 # Positions in the table of arrays, which begins with those of the factors: of the panels, the sides
-# of op(A), the matrix, and the slot of `gil_handoff`. The flags follow the addresses and sizes of
+# of A, the matrix, and the slot of `gil_handoff`. The flags follow the addresses and sizes of
 # all arrays; the bits of the norm and of `enough` come last.
 PANELS, SIDES, MATRIX, TURN_OF_ALL, FLAGS, NUMBERS = 4, 11, 15, 19, 40, 51
-# parameters of `describe` that differ between factors of one plan
-_PER_FACTOR = "panels", "pivots", "diagonal", "coupling", "rhs_factors", "solution_factors", "data"
+# fields of `TriangularFactors` that differ between factors of one plan
+_PER_FACTOR = "panels", "pivots", "diagonal", "subdiagonal", "row_scale", "column_scale"
 
 
 class SmallSolution(NamedTuple):
@@ -55,45 +55,18 @@ class SmallSolution(NamedTuple):
     certified: bool
 
 
-class Factors(NamedTuple):
-    """Arguments of `substitute` without op(A); `into` and `row_factors` belong to rows of A."""
+class TableFlags(NamedTuple):
+    """Numbers that `describe` stores after the addresses and sizes of a table, in this order."""
 
-    start: np.ndarray
-    pointer: np.ndarray
-    rows: np.ndarray
-    panel: np.ndarray
-    panels: np.ndarray
-    pivots: np.ndarray
-    diagonal: np.ndarray
-    subdiagonal: np.ndarray
-    table: np.ndarray
-    scalars: np.ndarray
-    reals: np.ndarray
     adjoint: np.uint8
     one_triangle: bool
     unit: bool
     indefinite: bool
     conjugate: bool
-    into: np.ndarray
-    row_factors: np.ndarray
-    out: np.ndarray
-    column_factors: np.ndarray
     widest: int
     most: int
-
-
-class TableFlags(NamedTuple):
-    """Arguments of `describe` stored after the addresses and sizes of a table, in this order."""
-
-    adjoint: np.uint8
-    one_triangle: bool
-    unit: bool
-    indefinite: bool
-    conjugate: bool
     transposed: bool
     conjugated: bool
-    widest: int
-    most: int
     flipped: bool
     by_component: bool
 
@@ -134,16 +107,20 @@ class SmallSolver:
     def from_substitution(cls, solver: Substitution, matrix: tuple[Any, ...]) -> SmallSolver:
         """Return the solver by a `Substitution` and a matrix in the form of `residual.measure`."""
         table, calls_blas = np.empty(NUMBERS + 2, np.int64), solver.calls_blas
-        limit = enough(solver.dtype)
-        arrays = *solver.bound, WIDTH if calls_blas else 1, *matrix, limit, TURN
-        _describe(table, *arrays)
-        return cls(table, arrays, solver.n, solver.dtype, calls_blas)
+        factors = *solver.factors, WIDTH if calls_blas else 1
+        op = solver.transposed, solver.conjugated
+        _describe(table, factors, op, matrix, enough(solver.dtype), TURN)
+        return cls(table, (factors, matrix), solver.n, solver.dtype, calls_blas)
 
     def without_numbers(self) -> SmallSolver:
         """Return a solver with the arrays shared by all factors of the plan, for `with_factor`."""
-        arrays = tuple(
-            a for name, a in zip(_DESCRIBED, self._arrays, strict=True) if name not in _PER_FACTOR
-        )
+        factors, matrix = self._arrays
+        shared = [
+            a
+            for name, a in zip(TriangularFactors._fields, factors, strict=True)
+            if name not in _PER_FACTOR
+        ]
+        arrays = shared, matrix[:2] + matrix[3:]
         return SmallSolver(self.table, arrays, self._shape[0], self._dtype, self._calls_blas)
 
     def with_factor(self, table: np.ndarray, *factor_arrays: object) -> SmallSolver:
@@ -187,29 +164,39 @@ class SmallSolver:
 
 
 @brief
-def describe(
-    table,
-    start, pointer, rows, panel, panels, pivots, diagonal, coupling, blas, scalars, reals, adjoint,
-    one_triangle, unit, indefinite, conjugate, transposed, conjugated,
-    into, rhs_factors, out, solution_factors, widest, most,
-    indptr, indices, data, flipped, by_component, norm, limits, enough, turn,
-):  # fmt: skip
+def describe(table, factors, op, matrix, enough, turn):
     """Write the table of `solve_small`: each array argument costs a call dozens of operations.
 
     Parameters
     ----------
     table : int64 array
         On return, addresses and sizes of arrays, flags, norm and `enough`.
+    factors : tuple
+        See `sweeps.triangular_factors`.
+    op : (bool, bool)
+        `transposed` and `conjugated`, see `substitute`.
+    matrix : tuple
+        See `residual.measure`.
+    enough : float
+        See `condition_of`.
+    turn : int64 array
+        See `gil_handoff`.
     """
+    f, (indptr, indices, data, flipped, by_component, norm, limits) = (
+        triangular_factors(factors),
+        matrix,
+    )
     arrays = (
-        start, pointer, rows, panel, panels, pivots, diagonal, coupling, blas, scalars, reals,
-        into, rhs_factors, out, solution_factors, indptr, indices, data, limits, turn,
+        f.start, f.pointer, f.rows, f.panel, f.panels, f.pivots, f.diagonal, f.subdiagonal,
+        f.routines.table, f.routines.scalars, f.routines.reals,
+        f.row_place, f.row_scale, f.column_place, f.column_scale, indptr, indices, data, limits,
+        turn,
     )  # fmt: skip
     write_addresses(arrays, table)
     flags = (  # in the order of `TableFlags`
-        np.int64(adjoint), np.int64(one_triangle), np.int64(unit), np.int64(indefinite),
-        np.int64(conjugate), np.int64(transposed), np.int64(conjugated), np.int64(widest),
-        np.int64(most), np.int64(flipped), np.int64(by_component),
+        np.int64(f.routines.adjoint), np.int64(f.one_triangle), np.int64(f.unit),
+        np.int64(f.indefinite), np.int64(f.conjugate), np.int64(f.widest), np.int64(f.most),
+        np.int64(op[0]), np.int64(op[1]), np.int64(flipped), np.int64(by_component),
     )  # fmt: skip
     for k in range(NUMBERS - FLAGS):
         table[FLAGS + k] = flags[k]
@@ -217,20 +204,19 @@ def describe(
     numbers[NUMBERS], numbers[NUMBERS + 1] = norm, enough
 
 
-_describe: Any = describe
-_DESCRIBED = [*signature(_describe.py_func).parameters][1:]
+_describe: Callable[..., None] = describe
 
 
 @inlined
-def describe_factor(table, panels, pivots, rhs_factors, solution_factors, data, norm):
+def describe_factor(table, panels, pivots, row_scale, column_scale, data, norm):
     """Overwrite the parts of a table that differ for another factor of the plan, except D.
 
-    Factors of the sides are not written if they are empty.
+    Scalings are not written if they are empty.
     """
     write_addresses((panels, pivots), table[2 * PANELS :])
-    if rhs_factors.size > 0:
-        write_addresses((rhs_factors,), table[2 * (SIDES + 1) :])
-        write_addresses((solution_factors,), table[2 * (SIDES + 3) :])
+    if row_scale.size > 0:
+        write_addresses((row_scale,), table[2 * (SIDES + 1) :])
+        write_addresses((column_scale,), table[2 * (SIDES + 3) :])
     write_addresses((data,), table[2 * (MATRIX + 2) :])
     table.view(np.float64)[NUMBERS] = norm
 
@@ -239,24 +225,25 @@ def describe_factor(table, panels, pivots, rhs_factors, solution_factors, data, 
 def _flags(table):
     words = table[FLAGS:NUMBERS]
     return TableFlags(
-        np.uint8(words[0]), words[1] != 0, words[2] != 0, words[3] != 0, words[4] != 0, words[5] !=
-        0, words[6] != 0, words[7], words[8], words[9] != 0, words[10] != 0,
+        np.uint8(words[0]), words[1] != 0, words[2] != 0, words[3] != 0, words[4] != 0, words[5],
+        words[6], words[7] != 0, words[8] != 0, words[9] != 0, words[10] != 0,
     )  # fmt: skip
 
 
 @inlined
 def _factors(table, flags, x):
-    """Return the `Factors` of a table, with the sides of A; the table has those of op(A)."""
-    turned = 2 * flags.transposed  # the side of the rows of A comes first
-    first, second = SIDES + turned, SIDES + 2 - turned
-    return Factors(
+    """Return the `TriangularFactors` of a table."""
+    return TriangularFactors(
         array_of(table, 0, np.int32), array_of(table, 1, np.int64), array_of(table, 2, np.int32),
         array_of(table, 3, np.int64), array_of(table, 4, x.dtype), array_of(table, 5, np.int32),
-        array_of(table, 6, x.dtype), array_of(table, 7, x.dtype), array_of(table, 8, np.int64),
-        array_of(table, 9, x.dtype), array_of(table, 10, x.real.dtype),
-        flags.adjoint, flags.one_triangle, flags.unit, flags.indefinite, flags.conjugate,
-        array_of(table, first, np.int32), array_of(table, first + 1, np.float64),
-        array_of(table, second, np.int32), array_of(table, second + 1, np.float64),
+        array_of(table, 6, x.dtype), array_of(table, 7, x.dtype),
+        Routines(
+            array_of(table, 8, np.int64), array_of(table, 9, x.dtype),
+            array_of(table, 10, x.real.dtype), flags.adjoint,
+        ),
+        flags.one_triangle, flags.unit, flags.indefinite, flags.conjugate,
+        array_of(table, SIDES, np.int32), array_of(table, SIDES + 1, np.float64),
+        array_of(table, SIDES + 2, np.int32), array_of(table, SIDES + 3, np.float64),
         flags.widest, flags.most,
     )  # fmt: skip
 
@@ -272,26 +259,25 @@ def solve_small(table, wide, b, x, how):
     leave_python(turn)
     flags = _flags(table)
     factors, transposed, conjugated = _factors(table, flags, x), flags.transposed, flags.conjugated
-    indptr, indices = array_of(table, MATRIX, np.int64), array_of(table, MATRIX + 1, np.int32)
-    data, limits = array_of(table, MATRIX + 2, x.dtype), array_of(table, MATRIX + 3, np.float64)
     numbers = table.view(np.float64)[NUMBERS:]
-    flipped, norm, limit = flags.flipped, numbers[0], numbers[1]
-    n, pointer = factors.into.size, reference(factors)
+    limits, limit = array_of(table, MATRIX + 3, np.float64), numbers[1]
+    matrix = (
+        array_of(table, MATRIX, np.int64), array_of(table, MATRIX + 1, np.int32),
+        array_of(table, MATRIX + 2, x.dtype), flags.flipped, flags.by_component, numbers[0], limits,
+    )  # fmt: skip
+    n, pointer = factors.row_place.size, reference(factors)
     R, sizes = np.empty((1, n), x.dtype), np.empty((5, 1), x.real.dtype)
     error, fine = 0.0, True
     if b.size > 0:
         B, X = b.reshape((1, n)), x.reshape((1, n))
-        substitute_by(pointer, transposed, conjugated, B, X)
-        error, fine = measure(
-            indptr, indices, data, flipped, flags.by_component, norm, limits, X, B, R, sizes
-        )
+        substitute(pointer, transposed, conjugated, B, X)
+        error, fine = measure(matrix, X, B, R, sizes)
     condition, certified = -1.0, False
     if fine and how != KNOWN:
-        matrix = indptr, indices, data, flipped
         condition, certified = condition_of(
             pointer, transposed, conjugated, matrix, how, limit, wide, R
         )
-    enter_python(turn, factors.table[8])
+    enter_python(turn, factors.routines.table[8])
     return max(error, limits[7]) if fine else -1.0, condition, certified
 
 
@@ -304,12 +290,10 @@ def condition_of(factors, transposed, conjugated, matrix, how, enough, wide, Z):
 
     Parameters
     ----------
-    factors : Factors
-        By reference.
-    transposed, conjugated : bool
+    factors, transposed, conjugated
         See `substitute`.
     matrix : tuple
-        op(A) as arguments of `row_sums`.
+        op(A), see `residual.measure`.
     how : int
         `ESTIMATED`, or `CERTIFIED` to try a bound first.
     enough : float
@@ -319,37 +303,17 @@ def condition_of(factors, transposed, conjugated, matrix, how, enough, wide, Z):
     Z : (1, n) array
         Scratch, of the scalar type of the factors.
     """
-    indptr, indices, data, flipped = matrix
+    indptr, indices, data, flipped = matrix[0], matrix[1], matrix[2], matrix[3]
     sums = row_sums(indptr, indices, data, flipped)
     if how == CERTIFIED:
         B = np.empty_like(Z)
         for i in range(sums.size):
             B[0, i] = sums[i]
-        substitute_by(factors, transposed, conjugated, B, Z)
+        substitute(factors, transposed, conjugated, B, Z)
         bound = certificate(indptr, indices, data, flipped, sums, Z[0])
         if bound < np.inf:
             return bound, True
     return weighted_norm(factors, transposed, sums, enough, wide), False
-
-
-@allocating
-def substitute_by(factors, transposed, conjugated, B, X):
-    """Run `substitute` with `Factors` by reference."""
-    into, rhs_factors, out, solution_factors = (
-        factors.into,
-        factors.row_factors,
-        factors.out,
-        factors.column_factors,
-    )
-    if transposed:
-        into, rhs_factors, out, solution_factors = out, solution_factors, into, rhs_factors
-    substitute(
-        factors.start, factors.pointer, factors.rows, factors.panel, factors.panels, factors.pivots,
-        factors.diagonal, factors.subdiagonal, factors.table, factors.scalars, factors.reals,
-        factors.adjoint, factors.one_triangle, factors.unit, factors.indefinite, factors.conjugate,
-        transposed, conjugated, into, rhs_factors, out, solution_factors, factors.widest,
-        factors.most, B, X,
-    )  # fmt: skip
 
 
 @allocating
@@ -370,7 +334,7 @@ def weighted_norm(factors, flip, w, enough, wide):
     Y, S = np.empty_like(X), np.empty_like(X)
     sums, products = np.empty(X.shape[0]), np.empty(X.shape[0])
     for turn in range(TURNS):
-        substitute_by(factors, not flip, not flip, X, Y)
+        substitute(factors, not flip, not flip, X, Y)
         sign_block(w, Y, S, sums)
         j = np.argmax(sums)  # that of a NaN, if there is one
         if sums[j] < norm:
@@ -382,7 +346,7 @@ def weighted_norm(factors, flip, w, enough, wide):
                 return bound
         if turn == TURNS - 1 or complete or not np.isfinite(norm):
             break
-        substitute_by(factors, flip, flip, S, Y)
+        substitute(factors, flip, flip, S, Y)
         largest, first, second = row_maxima(Y, X, products)
         if not np.isfinite(largest):
             return np.inf

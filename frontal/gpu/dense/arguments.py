@@ -31,7 +31,6 @@ class Argument:
 
     Attributes
     ----------
-    kind : {"matrix", "stack", "list"}
     arrays : array or `lists.Batch`
         2-D, 3-D, or matrices of different sizes.
     batch : MatrixBatch
@@ -39,15 +38,22 @@ class Argument:
         The user passed vectors; they are stored as matrices of one column.
     """
 
-    kind: str
     arrays: Any
     batch: MatrixBatch
     vectors: bool = False
 
     @classmethod
-    def from_list(cls, batch: Listed, device: Device) -> Argument:
-        """Make an argument of matrices of different sizes, or vectors, with contiguous columns."""
-        return cls("list", batch, batch.described(device), batch.form.vectors)
+    def of(cls, arrays: Arrays, device: Device, vectors: bool = False) -> Argument:
+        """Describe matrices with contiguous columns, or a list of vectors."""
+        vectors = arrays.form.vectors if isinstance(arrays, Listed) else vectors
+        return cls(arrays, described(arrays, device), vectors)
+
+    @property
+    def kind(self) -> str:
+        """One of "matrix", "stack" and "list"."""
+        return (
+            "list" if isinstance(self.arrays, Listed) else ("matrix", "stack")[self.arrays.ndim - 2]
+        )
 
     def result(self) -> Any:
         """Return the arrays in the form that the user passed: matrices or vectors."""
@@ -73,10 +79,10 @@ class Argument:
         if isinstance(self.arrays, Listed):
             rows, columns, _ = np.broadcast_arrays(m, n, self.batch.m)
             form = Form.dense(dtype, rows, columns, vectors)
-            return Argument.from_list(Listed.new(form, device, zero), device)
+            return Argument.of(Listed.new(form, device, zero), device)
         make = device.xp.zeros if zero else device.xp.empty
         arrays = make((*self.arrays.shape[:-2], int(n), int(m)), dtype).swapaxes(-1, -2)
-        return Argument(self.kind, arrays, MatrixBatch.from_array(device, arrays), vectors)
+        return Argument.of(arrays, device, vectors)
 
 
 def argument(
@@ -117,9 +123,7 @@ def argument(
         refuse_overlap(name, described(matrices, device))
     elif write or not ready:
         matrices = copied(matrices, device)
-    if isinstance(matrices, Listed):
-        return Argument.from_list(matrices, device)
-    return Argument(kind, matrices, MatrixBatch.from_array(device, matrices), are_vectors)
+    return Argument.of(matrices, device, are_vectors)
 
 
 def product_operand(

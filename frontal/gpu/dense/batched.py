@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
 from . import blas3
@@ -47,7 +46,7 @@ from .lists import Arrays
 from .operands import Matrices, MatrixBatch, SourceBatch
 from .outcome import outcome
 from .overlap import refuse_alias
-from .pivots import Pivots
+from .pivots import new_pivots, pivots_of
 
 __all__ = [
     "cho_solve",
@@ -103,7 +102,7 @@ def cholesky(
             [1., 1.]]])
     """
     c, info = cached_call(run_cholesky, ("a",), (a,), (lower,), overwrite_a)
-    return _checked("cholesky", c, info, check)
+    return outcome("cholesky", c, info, check)
 
 
 def run_cholesky(device: Device, a: Arrays, lower: bool, overwrite: bool) -> tuple[Arrays, Array]:
@@ -191,16 +190,16 @@ def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any
     [array([1, 1], dtype=int32), array([0], dtype=int32)]
     """
     factors, piv, info = cached_call(run_lu_factor, ("a",), (a,), (), overwrite_a)
-    return _checked("lu_factor", (factors, piv), info, check)
+    return outcome("lu_factor", (factors, piv), info, check)
 
 
 def run_lu_factor(device: Device, a: Arrays, overwrite: bool) -> tuple[Arrays, Arrays, Array]:
     """Queue `lu_factor` on a device; return the factors, their pivots, and info."""
     operand, input_batch = _lu_input(device, a, overwrite, lu.reads_elsewhere)
     info = device.xp.empty(operand.batch.count, np.int32)
-    pivots = Pivots.empty(operand)
+    pivots = new_pivots(operand)
     lu.getrf(operand.batch, pivots.batch, info, source=input_batch, first=0)
-    return operand.result(), pivots.arrays, info
+    return operand.result(), pivots.result(), info
 
 
 def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: bool = False) -> M:
@@ -239,8 +238,7 @@ def run_lu_solve(
 ) -> tuple[Arrays]:
     """Queue `lu_solve` on a device."""
     factor, right = _solve_inputs(device, factors, b, overwrite, "lu")
-    pivots = Pivots.from_user(factor, piv)
-    lu.getrs(factor.batch, pivots.batch, right.batch, transposition(trans), first=0)
+    lu.getrs(factor.batch, pivots_of(factor, piv), right.batch, transposition(trans), first=0)
     return (right.result(),)
 
 
@@ -275,7 +273,7 @@ def inv(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
            [0.  , 0.25]])
     """
     inverses, info = cached_call(_inv, ("a",), (a,), (), overwrite_a)
-    return _checked("inv", inverses, info, check)
+    return outcome("inv", inverses, info, check)
 
 
 def _inv(device: Device, a: Arrays, overwrite: bool) -> tuple[Arrays, Array]:
@@ -381,10 +379,3 @@ def _right_hand_sides(factor: Argument, b: Arrays, overwrite: bool, name: str) -
     if overwrite:
         refuse_alias("b", right.batch, {name: factor.batch})
     return right
-
-
-def _checked(routine: str, result: object, info: Array, check: bool) -> object:
-    """Return the result if ``check`` finds no failure, or the result with info unchecked."""
-    if check:
-        return outcome(routine, devices.device_of(info), result, info, check)
-    return (*result, info) if isinstance(result, tuple) else (result, info)

@@ -13,7 +13,7 @@ from .blas3 import gemm
 from .call_cache import cached_call
 from .decompose import Decomposition, Sides, decompose
 from .geqrf import divide
-from .lists import Arrays, device_for
+from .lists import Arrays
 from .operands import Matrices
 from .outcome import outcome
 from .workspace import workspace
@@ -57,7 +57,7 @@ def pinv(
            [0. , 0. ]])
     """
     out, rank, info = cached_call(_pinv, ("a",), (a,), (rtol,))
-    return outcome("svd", device_for(a), (out, rank) if return_rank else out, info, check)
+    return outcome("svd", (out, rank) if return_rank else out, info, check)
 
 
 def _pinv(device: Device, a: Arrays, rtol: float | None, overwrite: int) -> tuple:
@@ -110,7 +110,7 @@ def lstsq(a: Matrices, b: Matrices, cond: float | None = None, check: bool = Tru
     array([5.])
     """
     *result, info = cached_call(_lstsq, ("a", "b"), (a, b), (cond,))
-    return outcome("svd", device_for(a), tuple(result), info, check)
+    return outcome("svd", tuple(result), info, check)
 
 
 def _lstsq(device: Device, a: Arrays, b: Arrays, cond: float | None, overwrite: int) -> tuple:

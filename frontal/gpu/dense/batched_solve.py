@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
 from . import batched
@@ -64,9 +63,9 @@ def solve(
     overwrite = bool(overwrite_a) + 2 * bool(overwrite_b)
     if assume_a == "pos":
         x, info = cached_call(_by_cholesky, ("a", "b"), (a, b), (bool(lower),), overwrite)
-        return outcome("cholesky", devices.device_of(info), x, info, check)
+        return outcome("cholesky", x, info, check)
     x, info = cached_call(_by_lu, ("a", "b"), (a, b), (), overwrite)
-    return outcome("lu_factor", devices.device_of(info), x, info, check)
+    return outcome("lu_factor", x, info, check)
 
 
 def _by_cholesky(

@@ -11,7 +11,7 @@ from .arguments import argument
 from .call_cache import cached_call
 from .decompose import bidiagonal, decompose
 from .geqrf import copy_upper, geqrf, rescale
-from .lists import Arrays, device_for, transposed
+from .lists import Arrays, transposed
 from .operands import Matrices
 from .outcome import outcome
 
@@ -109,7 +109,7 @@ def bidiagonalize(a: Matrices, check: bool = True) -> Any:
            [0., 0.]])
     """
     *result, info = cached_call(bidiagonal, ("a",), (a,), ())
-    return outcome("bidiagonalize", device_for(a), tuple(result), info, check)
+    return outcome("bidiagonalize", tuple(result), info, check)
 
 
 def svd(
@@ -159,7 +159,7 @@ def svd(
     if not compute_uv:
         return svdvals(a, check)
     *result, info = cached_call(_svd, ("a",), (a,), (bool(full_matrices),))
-    return outcome("svd", device_for(a), tuple(result), info, check)
+    return outcome("svd", tuple(result), info, check)
 
 
 def _svd(device: Device, a: Arrays, full: bool, overwrite: int) -> tuple:
@@ -198,7 +198,7 @@ def svdvals(a: Matrices, check: bool = True) -> Any:
     [array([2., 1.]), array([5.])]
     """
     s, info = cached_call(_svdvals, ("a",), (a,), ())
-    return outcome("svd", device_for(a), s, info, check)
+    return outcome("svd", s, info, check)
 
 
 def _svdvals(device: Device, a: Arrays, overwrite: int) -> tuple:

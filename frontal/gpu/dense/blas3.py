@@ -15,7 +15,7 @@ import numpy as np
 from ..runtime.array import NULL, Array, Kernel, Value
 from ..runtime.device import Device
 from . import launch
-from .launch import Tile, TrsmPlan
+from .launch.products import Tile, TrsmPlan
 from .operands import (
     ALL_ROWS,
     Operand,
@@ -218,7 +218,7 @@ def trsm(
     numbers = launch.tuning("trsm", device.name)
     rights, n = b.cols if left else b.rows, int(a.rows.max(initial=0))
     has_inverses = inverses is not None
-    plan = launch.trsm(n, rights, left, dtype, device.limits, numbers, width, has_inverses)
+    plan = launch.products.trsm(n, rights, left, dtype, device.limits, numbers, width, has_inverses)
     if plan.separate_inverses and not has_inverses and rights.any():
         inverses = trtri(uplo, diag, a)
     forward = left == ((uplo == "L") == (trans == "N"))
@@ -314,7 +314,7 @@ def trtri(uplo: str, diag: str, a: Operand) -> Inverses:
         kernel = device.kernel("trtri.cu", f"trtri_{a.batch.wrapper}", dtype)
         about = np.int32(_UPLO[uplo]), np.int32(diag == "U")
         arguments = (*about, *a.arguments, values, work, np.int32(period), np.int32(count))
-        blocks, threads, shared = launch.trtri(count, dtype, device.limits)
+        blocks, threads, shared = launch.products.trtri(count, dtype, device.limits)
         kernel((blocks,), (threads,), arguments, shared)
     return Inverses(values, None if starts is None else device.stays(starts), period)
 
@@ -361,11 +361,11 @@ def _launch(
 def _product_tile(routine: str, c: Submatrix, share: float, tile: int | None) -> Tile:
     device, dtype, rows, cols = c.batch.device, c.batch.dtype, c.rows, c.cols
     if tile is not None:
-        return launch.tiles(dtype)[tile]
+        return launch.products.tiles(dtype)[tile]
     numbers = launch.tuning(routine, device.name)
     entries = int(share * (rows.astype(np.int64) * cols).sum())
     m, n = int(rows.max(initial=0)), int(cols.max(initial=0))
-    return launch.product_tile(m, n, entries, dtype, device.limits, numbers)
+    return launch.products.product_tile(m, n, entries, dtype, device.limits, numbers)
 
 
 def _group(device: Device, routine: str) -> int:

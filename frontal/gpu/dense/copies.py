@@ -8,9 +8,8 @@ from ..runtime.array import Array
 from ..runtime.device import Device
 from ..runtime.jit import SCALARS
 from . import launch
-from .lists import Arrays, Form
+from .lists import Arrays, Form, described
 from .lists import Batch as Listed
-from .operands import MatrixBatch
 from .worklists import uploaded
 
 
@@ -33,19 +32,19 @@ def _copy_stack(arrays: Array, target: Array, device: Device) -> None:
         device.copy(arrays, target)
         return
     count, m, n = arrays.shape
-    down, across = -(-m // launch.COPY_TILE), -(-n // launch.COPY_TILE)
+    down, across = -(-m // launch.copies.COPY_TILE), -(-n // launch.copies.COPY_TILE)
     strides = (np.int64(s // arrays.itemsize) for s in arrays.strides)
-    arguments = (arrays, *strides, MatrixBatch.from_array(device, target).locator)
+    arguments = (arrays, *strides, described(target, device).locator)
     kernel = device.kernel("copy.cu", "copy_stack", arrays.dtype)
     tiles_each = np.int32(down), np.int32(down * across)
-    kernel((count * down * across,), launch.copy_strided(), (*arguments, *tiles_each))
+    kernel((count * down * across,), launch.copies.copy_strided(), (*arguments, *tiles_each))
 
 
 def _copied_list(arrays: Listed, device: Device) -> Listed:
     """Copy a list with any strides, by one launch."""
     form, dtype = arrays.form, arrays.dtype
     target = Listed.new(Form.dense(dtype, form.m, form.n, form.vectors), device)
-    work = tiles(form.m, form.n, launch.COPY_TILE, launch.COPY_TILE)
+    work = tiles(form.m, form.n, launch.copies.COPY_TILE, launch.copies.COPY_TILE)
     if len(work):
         row, column, tile_list = (
             uploaded(device, x.tobytes(), x.dtype) for x in (form.row, form.column, work)
@@ -53,8 +52,8 @@ def _copied_list(arrays: Listed, device: Device) -> Listed:
         # for other types than the four scalars, such as pivots, only the size matters
         scalar = dtype if dtype in SCALARS else np.dtype(f"f{dtype.itemsize}")
         kernel = device.kernel("copy.cu", "copy_strided", scalar)
-        arguments = (arrays.pointers, row, column, target.described(device).locator, tile_list)
-        kernel((len(work),), launch.copy_strided(), arguments)
+        arguments = (arrays.pointers, row, column, described(target, device).locator, tile_list)
+        kernel((len(work),), launch.copies.copy_strided(), arguments)
     return target
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from . import launch
 from .blas3 import gemm
 from .geqrf import Reflectors
-from .launch import PANEL
+from .launch.svd import PANEL
 from .operands import MatrixBatch, Submatrix
 from .workspace import real_type, workspace
 
@@ -66,11 +66,11 @@ def gebrd(a: MatrixBatch, panels: bool = False, factors: bool = True) -> Bidiago
     panel_workspaces: dict[bool, tuple[MatrixBatch, MatrixBatch]] = {}
     for j in range(0, a.max_n, PANEL):
         m, n = (np.maximum(x - j, 0) for x in (a.m, a.n))
-        plan = launch.gebd2(m, n, a.dtype, a.device.limits)
+        plan = launch.svd.gebd2(m, n, a.dtype, a.device.limits)
         if plan is not None and not panels:
             _launch(a, "gebd2", j, reduced.batches, (plan[0],), plan[1])
             break
-        once = launch.labrd_once(int(m.max(initial=0)), a.dtype, a.device.limits)
+        once = launch.svd.labrd_once(int(m.max(initial=0)), a.dtype, a.device.limits)
         if bool(once) not in panel_workspaces:
             panel_workspaces[bool(once)] = _panel(a, bool(once))
         left, right = panel_workspaces[bool(once)]
@@ -79,7 +79,7 @@ def gebrd(a: MatrixBatch, panels: bool = False, factors: bool = True) -> Bidiago
             v, u = Submatrix(left, j + PANEL), Submatrix(right, 0, j + PANEL)
             gemm("N", "N", -1.0, v, u, 1.0, Submatrix(a, j + PANEL, j + PANEL))
             continue
-        block, shared = launch.labrd(a.count, a.device.limits)
+        block, shared = launch.svd.labrd(a.count, a.device.limits)
         _launch(a, "labrd", j, (*reduced.batches, left, right), block, shared)
         v, u = Submatrix(left, j + PANEL), Submatrix(right, j + PANEL)
         gemm("N", "C", -1.0, v, u, 1.0, Submatrix(a, j + PANEL, j + PANEL))

@@ -99,14 +99,14 @@ def _sizes(a: MatrixBatch) -> tuple[bytes, bytes, int]:
     return (a.m[:1] if uniform else a.m).tobytes(), (a.n[:1] if uniform else a.n).tobytes(), a.count
 
 
-def _plan(trans: str, a: MatrixBatch, variant: str | None) -> launch.GemvPlan:
+def _plan(trans: str, a: MatrixBatch, variant: str | None) -> launch.vectors.GemvPlan:
     """Choose the launch by the mean sizes, weighted by the number of entries."""
     m, n = a.m.astype(np.int64), a.n.astype(np.int64)
     entries = max(int(m @ n), 1)
     rows, columns = (int(m * m @ n) // entries, int(m @ (n * n)) // entries)
     numbers = launch.tuning("gemv", a.device.name)
     limits, item = a.device.limits, a.dtype.itemsize
-    return launch.gemv(trans != "N", rows, columns, item, a.count, limits, numbers, variant)
+    return launch.vectors.gemv(trans != "N", rows, columns, item, a.count, limits, numbers, variant)
 
 
 @lru_cache(maxsize=256)
@@ -117,7 +117,7 @@ def _work(
     m: bytes,
     n: bytes,
     count: int,
-    plan: launch.GemvPlan,
+    plan: launch.vectors.GemvPlan,
 ) -> _TileList:
     """Make the work lists: largest matrices first, the parts of a sum consecutive."""
     rows, columns = (np.frombuffer(size, np.int32).astype(np.int64) for size in (m, n))

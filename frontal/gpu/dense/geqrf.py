@@ -14,7 +14,7 @@ import numpy as np
 from ..runtime.array import Array
 from . import launch
 from .blas3 import gemm
-from .launch import PANEL, QR_THREADS
+from .launch.svd import PANEL, QR_THREADS
 from .operands import MatrixBatch, Submatrix
 from .workspace import with_rows, workspace
 
@@ -92,12 +92,12 @@ def geqrf(a: MatrixBatch) -> Reflectors:
         return q
     entries = a.m.astype(np.int64) * a.n
     largest = int(entries.argmax())
-    staged = launch.staged(int(a.m[largest]), int(a.n[largest]), a.dtype, a.device.limits)
+    staged = launch.svd.staged(int(a.m[largest]), int(a.n[largest]), a.dtype, a.device.limits)
     if staged:
         _columns(a, Submatrix(a), q, staged)
         q.factor()
         return q
-    staged = launch.staged(a.max_m, PANEL, a.dtype, a.device.limits)
+    staged = launch.svd.staged(a.max_m, PANEL, a.dtype, a.device.limits)
     work = workspace(a, reflectors, a.n), workspace(a, reflectors, a.n)
     for j in range(0, int(reflectors.max()), PANEL):
         _columns(a, Submatrix(a, j, j, n=PANEL), q, staged)

@@ -46,8 +46,8 @@ def paths(m: np.ndarray, n: np.ndarray, dtype: npt.DTypeLike, limits: Limits) ->
 
     Only `JACOBI` does not modify the matrix.
     """
-    max_order = launch.max_jacobi_order(dtype, limits)
-    bidiagonal_path = np.where(m >= launch.MIN_QR_ASPECT * n, QR_BIDIAGONAL, BIDIAGONAL)
+    max_order = launch.svd.max_jacobi_order(dtype, limits)
+    bidiagonal_path = np.where(m >= launch.svd.MIN_QR_ASPECT * n, QR_BIDIAGONAL, BIDIAGONAL)
     return np.where(n > max_order, bidiagonal_path, np.where(m > max_order, QR_JACOBI, JACOBI))
 
 
@@ -104,8 +104,8 @@ def bdsqr(bidiagonal: Bidiagonal, out: Svd, exponents: Array, info: Array) -> No
     if not d.count or not d.max_n:
         return
     real, n = d.dtype, d.n.astype(np.int64)
-    threads, shared, level = launch.bdsqr(d.max_n, real, vectors, d.device.limits)
-    work = workspace(d, launch.BDSQR_REALS_PER_ROW * n, 1) if level == 0 else d
+    threads, shared, level = launch.svd.bdsqr(d.max_n, real, vectors, d.device.limits)
+    work = workspace(d, launch.svd.BDSQR_REALS_PER_ROW * n, 1) if level == 0 else d
     sides = [workspace(d, n, n) if vectors and level < 2 else d for _ in "uv"]
     left, right = (d, d) if out.u is None or out.v is None else (out.u, out.v)
     operands = (d, bidiagonal.e, out.s, work, *sides, left, right)
@@ -120,11 +120,11 @@ def _jacobi(a: MatrixBatch, out: Svd, info: Array, exponents: Value = NULL) -> N
     upper, vectors = exponents is not NULL, out.u is not None
     rows = np.maximum(a.n if upper else a.m, 1)
     left, right = (out.s, out.s) if out.u is None or out.v is None else (out.u, out.v)
-    for low, order in zip((0, *launch.JACOBI_ORDERS), launch.JACOBI_ORDERS, strict=False):
+    for low, order in zip((0, *launch.svd.JACOBI_ORDERS), launch.svd.JACOBI_ORDERS, strict=False):
         members = np.flatnonzero((rows > low) & (rows <= order))
         if not len(members):
             continue
-        lanes, threads, shared = launch.jacobi(order, a.dtype, vectors)
+        lanes, threads, shared = launch.svd.jacobi(order, a.dtype, vectors)
         chosen: Value = NULL
         if len(members) < a.count:
             chosen = uploaded(a.device, members.astype(np.int32).tobytes(), np.int32)

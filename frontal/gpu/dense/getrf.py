@@ -11,7 +11,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
@@ -19,9 +18,10 @@ from ..runtime.limits import Limits
 from . import blas3, launch
 from .getrf_panels import PivotRule, by_panels
 from .getrs import interchange, solve_in_registers
-from .launch import GetrfTuning, RowsPlan
+from .launch.lu import GetrfTuning, RowsPlan
 from .operands import MatrixBatch, SourceBatch, operands, order_list, subset, upload_table
 from .vendor import vendor_of
+from .workspace import workspace
 
 
 def getrf(
@@ -61,7 +61,7 @@ def getrf(
             pivot_array = pivots.keep[0]
             pivot_array -= 1
         kernel = a.device.kernel("getrf_info.cu", f"getrf_info_{a.wrapper}", a.dtype)
-        return kernel((1,), (launch.getrf_info(),), (a.locator, info))
+        return kernel((1,), (launch.lu.getrf_info(),), (a.locator, info))
     rows, cols = a.m.tobytes(), a.n.tobytes()
     for kind, members in _kinds(rows, cols, a.dtype, a.device.limits, numbers, variant):
         if source is None:
@@ -76,7 +76,7 @@ def reads_elsewhere(a: MatrixBatch) -> bool:
     side, numbers = max(a.max_m, a.max_n), launch.tuning("getrf", a.device.name)
     if a.wrapper == "native" and side >= numbers.vendor:
         return False
-    return launch.getrf_left(side, a.dtype, a.device.limits, numbers) is not None
+    return launch.lu.getrf_left(side, a.dtype, a.device.limits, numbers) is not None
 
 
 def inverse(
@@ -121,8 +121,8 @@ def inverts_elsewhere(a: MatrixBatch) -> bool:
 
 def _invert_elsewhere(a: MatrixBatch, info: Array, source: SourceBatch) -> None:
     """Factor in a workspace, then solve for the identity in the memory of the inverses."""
-    grid, threads = launch.inverse_copies(a.count, a.max_n)
-    pivots, factors = workspace(a, np.int32, 1), workspace(a, a.dtype)
+    grid, threads = launch.lu.inverse_copies(a.count, a.max_n)
+    pivots, factors = workspace(a, a.m, 1, np.int32), workspace(a, a.m, a.n)
     getrf(factors, pivots, info, source=source)
     identity = a.device.kernel("inverse.cu", f"inverse_identity_{a.wrapper}", a.dtype)
     identity(grid, (threads,), (a.locator,))
@@ -131,8 +131,8 @@ def _invert_elsewhere(a: MatrixBatch, info: Array, source: SourceBatch) -> None:
 
 def _invert_by_solving(a: MatrixBatch, info: Array) -> None:
     device = a.device
-    grid, threads = launch.inverse_copies(a.count, a.max_n)
-    pivots, x = workspace(a, np.int32, 1), workspace(a, a.dtype)
+    grid, threads = launch.lu.inverse_copies(a.count, a.max_n)
+    pivots, x = workspace(a, a.m, 1, np.int32), workspace(a, a.m, a.n)
     getrf(a, pivots, info)
     identity = device.kernel("inverse.cu", f"inverse_identity_{a.wrapper}", a.dtype)
     identity(grid, (threads,), (x.locator,))
@@ -215,23 +215,11 @@ def _group(
     tiny = RowsPlan.max_side if variant == "tiny" else numbers.tiny if variant is None else 0
     if max(m, n) <= tiny or min(m, n) == 0:
         return "tiny", 0
-    if variant in (None, "block") and launch.getrf_block(m, n, dtype, limits, numbers):
+    if variant in (None, "block") and launch.lu.getrf_block(m, n, dtype, limits, numbers):
         return "block", (m, n)
-    if variant in (None, "left") and (plan := launch.getrf_left(m, dtype, limits, numbers)):
+    if variant in (None, "left") and (plan := launch.lu.getrf_left(m, dtype, limits, numbers)):
         return "left", plan.residents
     return "panel", (m - 1).bit_length()
-
-
-def workspace(a: MatrixBatch, dtype: npt.DTypeLike, columns: int | None = None) -> MatrixBatch:
-    """Return new matrices with the rows of a batch and its columns, or ``columns``."""
-    device, m = a.device, np.maximum(a.m, 1).astype(np.int64)
-    n = a.n.astype(np.int32) if columns is None else np.full(a.count, columns, np.int32)
-    size = m * n
-    memory = device.xp.empty(int(size.sum()), dtype)
-    if a.wrapper == "vbatched":
-        return MatrixBatch.following(device, memory, a.m, n)
-    stack = memory.reshape(a.count, int(n[0]), int(m[0])).swapaxes(-1, -2)
-    return MatrixBatch.from_array(device, stack[0] if a.wrapper == "native" else stack)
 
 
 def _source(
@@ -322,7 +310,7 @@ def _block(
 ) -> None:
     device = a.device
     m, n = int(a.m[members].max()), int(a.n[members].max())
-    plan = launch.getrf_block(m, n, a.dtype, device.limits, launch.tuning("getrf", device.name))
+    plan = launch.lu.getrf_block(m, n, a.dtype, device.limits, launch.tuning("getrf", device.name))
     assert plan is not None
     constants, bound = rule.constants(a.dtype)
     sources, into = _source(a, source)
@@ -346,7 +334,7 @@ def _left_looking(
     source: SourceBatch | None = None,
 ) -> None:
     device, m = a.device, int(a.m[members].max())
-    plan = launch.getrf_left(m, a.dtype, device.limits, launch.tuning("getrf", device.name))
+    plan = launch.lu.getrf_left(m, a.dtype, device.limits, launch.tuning("getrf", device.name))
     assert plan is not None
     panels = -(-int(np.minimum(a.m, a.n)[members].max()) // plan.columns)
     inverses = device.xp.empty((len(members), panels, 32, 32), a.dtype)

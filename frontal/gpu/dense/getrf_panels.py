@@ -8,7 +8,7 @@ import numpy as np
 
 from ..runtime.array import Array, Kernel, Value
 from . import blas3, launch
-from .launch import PanelPlan
+from .launch.lu import PanelPlan
 from .operands import ALL_ROWS, MatrixBatch, Submatrix, order_list, subset, upload_table
 from .worklists import work_list
 
@@ -33,7 +33,7 @@ def by_panels(
     """Factor by panels, each followed by its update of the other columns."""
     device = a.device
     numbers, rows = launch.tuning("getrf", device.name), int(a.m[members].max())
-    plan = launch.getrf_panel(rows, a.dtype, numbers)
+    plan = launch.lu.getrf_panel(rows, a.dtype, numbers)
     uniform = a.wrapper != "vbatched"
     if rows <= numbers.strips or not (uniform or np.array_equal(a.m[members], a.n[members])):
         Panels(a, pivots, info, members, plan, rule).by_strips()
@@ -141,7 +141,7 @@ class Panels:
         """Update the columns right of panel j."""
         after = np.minimum(j + self.plan.columns, self.steps)
         rights = np.where(self.steps > j, self.a.n - after, 0)
-        plan = launch.getrf_update(self.a.dtype)
+        plan = launch.lu.getrf_update(self.a.dtype)
         work, period, count = self._strips(rights, self.a.m - j, plan.columns)
         if count:
             kernel = self._kernel("getrf_update.cu", "getrf_update")
@@ -152,7 +152,7 @@ class Panels:
         """Update columns [end, last) by the panels of columns [begin, end)."""
         a = self.a
         rights = np.where(self.steps > begin, np.minimum(a.n, last) - end, 0)
-        plan = launch.laswp()
+        plan = launch.lu.laswp()
         work, period, count = self._strips(np.maximum(rights, 0), a.m - begin, plan.columns)
         if count == 0:
             return
@@ -169,7 +169,7 @@ class Panels:
     def _interchange_within(self, begin: int, end: int) -> None:
         """Apply to columns [begin, end) the row moves of the later panels among them."""
         a, columns = self.a, self.plan.columns
-        plan = launch.laswp(columns)
+        plan = launch.lu.laswp(columns)
         lefts = (np.minimum(self.steps, end) - 1) // columns * columns - begin
         work, period, count = self._strips(np.maximum(lefts, 0), a.m, columns)
         if count:
@@ -182,12 +182,14 @@ class Panels:
         """Apply to all columns the row moves of the panels of later groups of columns."""
         a = self.a
         lefts = (self.steps - 1) // group * group  # columns left of the last group
-        plan = launch.laswp(self.plan.columns)
+        plan = launch.lu.laswp(self.plan.columns)
         work, period, count = self._strips(np.maximum(lefts, 0), a.m, plan.columns)
         if count == 0:
             return
         rows = int(a.m[self.members].max())
-        together, shared = launch.laswp_through_shared(rows, a.dtype, a.device.limits, plan.columns)
+        together, shared = launch.lu.laswp_through_shared(
+            rows, a.dtype, a.device.limits, plan.columns
+        )
         more = (*self._lists, np.int32(together), work, np.int32(period))
         if together:
             kernel = self._kernel("laswp.cu", "laswp_left")

@@ -6,7 +6,7 @@ import numpy as np
 
 from . import launch
 from .getrf_panels import PivotRule
-from .launch import RowsPlan
+from .launch.lu import RowsPlan
 from .operands import ALL_ROWS, MatrixBatch, order_list
 from .worklists import work_list
 
@@ -33,14 +33,14 @@ def interchange(pivots: MatrixBatch, b: MatrixBatch, back: bool, first: int = 1)
     """Interchange the rows of B by P, or undo that if ``back``."""
     device = b.device
     rights = np.where(b.m > 0, b.n, 0).astype(np.int32)
-    plan = launch.laswp()
+    plan = launch.lu.laswp()
     strips = (plan.columns, 1)
     work, period, count = work_list(
         device, rights, np.ones_like(rights), b.m, strips, None, ALL_ROWS
     )
     if count == 0:
         return
-    columns, shared = launch.laswp_through_shared(b.max_m, b.dtype, device.limits)
+    columns, shared = launch.lu.laswp_through_shared(b.max_m, b.dtype, device.limits)
     if columns == 0:
         raise ValueError(f"getrs takes matrices up to {_max_rows(b)} rows, not {b.max_m}")
     constants = {"TRANS": int(back), **PivotRule(first=first).constants(b.dtype)[0]}

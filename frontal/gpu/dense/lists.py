@@ -8,6 +8,7 @@ numbers. Functions return a `Batch` for a `Batch` or a list, and create its arra
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import final, overload
@@ -18,8 +19,7 @@ from ..._typing import Untyped
 from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
-from . import operands
-from .operands import Matrices, table_of
+from .operands import Matrices, MatrixBatch, placed
 
 _About = tuple[np.dtype, tuple[int, ...], tuple[int, ...]]  # of an array; strides in bytes
 _ABOUT = attrgetter("dtype", "shape", "strides")
@@ -156,9 +156,9 @@ class Batch(Sequence[Array]):
     form: Form
     device: Device
     pointers: Array  # uint64 (count,), on the device
-    _flat: Array | None  # memory of consecutive matrices; None for a user's list
-    _arrays: list[Array] | None
-    _places: np.ndarray | None  # addresses of a user's arrays, on the host
+    _flat: Array | None = None  # memory of consecutive matrices; None for a user's list
+    _arrays: list[Array] | None = None
+    _places: np.ndarray | None = None  # addresses of a user's arrays, on the host
 
     def __init__(self, arrays: Sequence[Array]) -> None:
         self._inspect("arrays", arrays, device_for(arrays, "arrays"))
@@ -173,28 +173,21 @@ class Batch(Sequence[Array]):
     def _inspect(self, name: str, arrays: Matrices, device: Device) -> None:
         if not isinstance(arrays, Sequence):
             raise TypeError(_not_arrays(name, arrays))
-        self.device, self._arrays, self._flat = device, list(arrays), None
+        self.device, self._arrays = device, list(arrays)
         self.form, self._places = _inspect_arrays(name, self._arrays, device)
         self.pointers = device.upload(self._places)
-
-    @classmethod
-    def _with_pointers(cls, form: Form, device: Device, pointers: Array) -> Batch:
-        batch = cls.__new__(cls)
-        batch.form, batch.device, batch.pointers = form, device, pointers
-        batch._flat, batch._arrays, batch._places = None, None, None
-        return batch
 
     @classmethod
     def new(cls, form: Form, device: Device, zero: bool = False) -> Batch:
         """Allocate memory, cleared if ``zero``, for consecutive matrices of a form."""
         flat = (device.xp.zeros if zero else device.xp.empty)(form.entries, form.dtype)
-        return cls.at(form, device, flat, operands.placed(device, flat, form.offsets))
+        return cls.at(form, device, flat, placed(device, flat, form.offsets))
 
     @classmethod
     def at(cls, form: Form, device: Device, flat: Array, pointers: Array) -> Batch:
         """Make a batch of consecutive matrices in memory, with their addresses."""
-        batch = cls._with_pointers(form, device, pointers)
-        batch._flat = flat
+        batch = cls.__new__(cls)
+        batch.form, batch.device, batch._flat, batch.pointers = form, device, flat, pointers
         return batch
 
     @property
@@ -215,8 +208,8 @@ class Batch(Sequence[Array]):
 
     def with_form(self, form: Form) -> Batch:
         """Return a batch of the same memory with other sizes and strides, as for transposes."""
-        batch = Batch._with_pointers(form, self.device, self.pointers)
-        batch._flat, batch._arrays, batch._places = self._flat, self._arrays, self._places
+        batch = copy(self)
+        batch.form = form
         return batch
 
     def halves(self) -> tuple[Batch, Batch]:
@@ -234,23 +227,12 @@ class Batch(Sequence[Array]):
         """Return the transposes, in the same memory."""
         return self.with_form(self.form.turned)
 
-    def described(self, device: Device) -> operands.MatrixBatch:
-        """Return the batch as the drivers take it; columns must be contiguous."""
-        form, ld = self.form, self.form.ld
-        assert ld is not None
-        table = table_of(device, form.m, form.n, ld)
-        places = self._places
-        if places is None:
-            places = device.pointer(self._flat) + form.offsets
-        return operands.MatrixBatch.at(
-            device,
-            form.dtype,
-            self.pointers,
-            table,
-            sizes=(form.m, form.n, ld),
-            keep=(self,),
-            places=places,
-        )
+    @property
+    def places(self) -> np.ndarray:
+        """Addresses of the matrices, on the host."""
+        if self._places is not None:
+            return self._places
+        return self.device.pointer(self._flat) + self.form.offsets
 
     def __len__(self) -> int:
         return self.form.count
@@ -296,11 +278,14 @@ def transposed(arrays: Arrays) -> Arrays:
     return arrays.swapaxes(-1, -2)
 
 
-def described(arrays: Arrays, device: Device) -> operands.MatrixBatch:
+def described(arrays: Arrays, device: Device) -> MatrixBatch:
     """Return arrays as the drivers take them; columns must be contiguous."""
-    if isinstance(arrays, Batch):
-        return arrays.described(device)
-    return operands.MatrixBatch.from_array(device, arrays)
+    if not isinstance(arrays, Batch):
+        return MatrixBatch.from_array(device, arrays)
+    form, ld = arrays.form, arrays.form.ld
+    assert ld is not None
+    sizes, places = (form.m, form.n, ld), arrays.places
+    return MatrixBatch.at(device, form.dtype, arrays.pointers, sizes, (arrays,), places)
 
 
 def device_for(arrays: Untyped, name: str = "a") -> Device:

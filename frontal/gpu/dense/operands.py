@@ -68,14 +68,16 @@ class MatrixBatch:
     @classmethod
     def from_array(cls, device: Device, arrays: Array) -> MatrixBatch:
         """Describe one 2-D array or one 3-D array, with contiguous columns."""
-        if arrays.ndim == 2:
-            (m, n), ld = arrays.shape, leading_dimension(arrays)
-            locator = np.array((device.pointer(arrays), m, n, ld), dtype=NATIVE.dtype)
-            return cls._uniform(device, arrays, "native", locator, 1, (m, n, ld))
-        count, m, n = arrays.shape
-        ld, stride = leading_dimension(arrays), arrays.strides[0] // arrays.itemsize
-        locator = np.array((device.pointer(arrays), 0, stride, m, n, ld), dtype=BATCHED.dtype)
-        return cls._uniform(device, arrays, "batched", locator, count, (m, n, ld))
+        *counts, m, n = arrays.shape
+        address, ld = device.pointer(arrays), leading_dimension(arrays)
+        if counts:
+            stride, wrapper = arrays.strides[0] // arrays.itemsize, "batched"
+            locator = np.array((address, 0, stride, m, n, ld), dtype=BATCHED.dtype)
+        else:
+            counts, wrapper = [1], "native"
+            locator = np.array((address, m, n, ld), dtype=NATIVE.dtype)
+        sizes = (np.full(counts, size, np.int32) for size in (m, n, ld))
+        return cls(device, arrays.dtype, wrapper, locator, *sizes, keep=(arrays,))
 
     @classmethod
     def of_pointers(
@@ -97,17 +99,8 @@ class MatrixBatch:
         ld: np.ndarray,
     ) -> MatrixBatch:
         """Describe matrices of different sizes by host arrays of addresses and sizes."""
-        sizes = tuple(np.asarray(size, np.int32) for size in (m, n, ld))
         addresses = device.upload(np.asarray(pointers, np.uint64))
-        return cls.at(device, dtype, addresses, table_of(device, *sizes), sizes)
-
-    @classmethod
-    def following(cls, device: Device, flat: Array, m: np.ndarray, n: np.ndarray) -> MatrixBatch:
-        """Describe consecutive matrices of different sizes."""
-        sizes = tuple(np.asarray(size, np.int32) for size in (m, n, np.maximum(m, 1)))
-        sizes_bytes = np.multiply(sizes[0], sizes[1], dtype=np.int64) * flat.itemsize
-        addresses = placed(device, flat, np.cumsum(sizes_bytes) - sizes_bytes)
-        return cls.at(device, flat.dtype, addresses, table_of(device, *sizes), sizes, (flat,))
+        return cls.at(device, dtype, addresses, (m, n, ld))
 
     @classmethod
     def at(
@@ -115,35 +108,32 @@ class MatrixBatch:
         device: Device,
         dtype: npt.DTypeLike,
         addresses: Array,
-        table: Array,
-        sizes: tuple[np.ndarray, ...],
+        sizes: tuple[np.ndarray, np.ndarray, np.ndarray],
         keep: tuple = (),
         places: np.ndarray | None = None,
     ) -> MatrixBatch:
-        """Describe matrices by device arrays, with m, n, ld (int32) also on the host."""
-        start, step = device.pointer(table), table.itemsize * len(sizes[0])
+        """Describe matrices by a device array of addresses, and m, n, ld on the host."""
+        numbers = np.array(sizes, np.int32)  # uploaded once for each content
+        table = device.stays(uploaded(device, numbers.tobytes(), np.int32))
+        start, step = device.pointer(table), numbers[0].nbytes
         fields = device.pointer(addresses), start, start + step, start + 2 * step
         locator, keep = np.array(fields, dtype=VBATCHED.dtype), (addresses, table, *keep)
-        return cls(device, np.dtype(dtype), "vbatched", locator, *sizes, keep=keep, places=places)
+        return cls(device, np.dtype(dtype), "vbatched", locator, *numbers, keep, places)
 
-    @classmethod
-    def _uniform(
-        cls,
-        device: Device,
-        array: Array,
-        wrapper: str,
-        locator: np.ndarray,
-        count: int,
-        size: tuple,
-    ) -> MatrixBatch:
-        sizes = (np.full(count, value, np.int32) for value in size)
-        return cls(device, array.dtype, wrapper, locator, *sizes, keep=(array,))
-
-
-def table_of(device: Device, *sizes: np.ndarray) -> Array:
-    """Return sizes as a persistent device array, cached by content."""
-    table = uploaded(device, np.concatenate(sizes).astype(np.int32).tobytes(), np.int32)
-    return device.stays(table)
+    def run(
+        self,
+        entry: str,
+        grid: Sequence[int],
+        threads: Sequence[int],
+        arguments: Sequence[Value],
+        shared: int = 0,
+        file: str = "",
+        **constants: int,
+    ) -> None:
+        """Launch the variant of an entry for this batch; default: of the file named after it."""
+        name = f"{entry}_{self.wrapper}"
+        kernel = self.device.kernel(file or f"{entry}.cu", name, self.dtype, **constants)
+        kernel(grid, threads, arguments, shared)
 
 
 def placed(device: Device, flat: Array, offsets: np.ndarray) -> Array:
@@ -163,7 +153,7 @@ def _by_entries(device: Device, entry: str, source: Array, numbers: np.ndarray, 
     if count:
         indices = uploaded(device, numbers.tobytes(), numbers.dtype)
         kernel = device.kernel("lists.cu", entry, np.float64)
-        grid, threads = launch.entries(count)
+        grid, threads = launch.copies.entries(count)
         kernel((grid,), (threads,), (source, indices, to, np.int32(count)))
     return to
 
@@ -296,13 +286,10 @@ def _converted(batch: MatrixBatch, wrapper: str, count: int) -> MatrixBatch:
 def subset(a: MatrixBatch, members: np.ndarray) -> MatrixBatch:
     """Return some matrices of a batch of different sizes, in the order of ``members``."""
     device = a.device
-    sizes = (np.ascontiguousarray(s[members]) for s in (a.m, a.n, a.ld))
-    m, n, ld = sizes
-    chosen = members.astype(np.int32)
-    to = device.xp.empty(len(chosen), np.uint64)
-    addresses = _by_entries(device, "list_take", a.keep[0], chosen, to)
-    table = table_of(device, m, n, ld)
-    return MatrixBatch.at(device, a.dtype, addresses, table, (m, n, ld), a.keep)
+    to = device.xp.empty(len(members), np.uint64)
+    addresses = _by_entries(device, "list_take", a.keep[0], members.astype(np.int32), to)
+    sizes = a.m[members], a.n[members], a.ld[members]
+    return MatrixBatch.at(device, a.dtype, addresses, sizes, a.keep)
 
 
 def order_list(a: MatrixBatch, members: np.ndarray) -> Value:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import BatchError
+from ..runtime import device as devices
 from ..runtime.array import Array
-from ..runtime.device import Device
 
 
-def outcome(routine: str, device: Device, result: object, info: Array, check: bool) -> object:
+def outcome(routine: str, result: object, info: Array, check: bool) -> object:
     """Return the result if no matrix failed; without ``check``, the result with info.
 
     Raises
@@ -19,7 +19,7 @@ def outcome(routine: str, device: Device, result: object, info: Array, check: bo
     """
     if not check:
         return (*result, info) if isinstance(result, tuple) else (result, info)
-    codes = device.download(info)
+    codes = devices.device_of(info).download(info)
     indices = np.flatnonzero(codes)
     if len(indices):
         raise BatchError(routine, len(codes), indices, codes[indices] - 1, result)

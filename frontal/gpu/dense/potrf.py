@@ -15,7 +15,7 @@ import numpy as np
 from ..runtime.array import NULL, Array, Kernel, Value
 from ..runtime.device import Device
 from . import blas3, launch
-from .launch import PotrfLaunch, PotrfTuning
+from .launch.cholesky import PotrfLaunch, PotrfTuning
 from .operands import MatrixBatch
 
 _UPLO = {"L": 0, "U": 1}
@@ -118,7 +118,7 @@ def _plans(
         orders = {"tiny": (32, 32, 1 << 30), "shared": (0, 1 << 14, 1 << 30)}
         tiny, shared, large = orders.get(variant, (0, 0, 0 if variant == "tasks" else 1 << 30))
         numbers = replace(numbers, tiny=tiny, shared=shared, large=large)
-    plans = launch.potrf(n, dtype, device.limits, numbers)
+    plans = launch.cholesky.potrf(n, dtype, device.limits, numbers)
     return [(part, _LISTS[part.kind](device, n, part, numbers)) for part in plans]
 
 
@@ -128,7 +128,7 @@ def _plans(
 def _tiny_lists(device: Device, n: np.ndarray, plan: PotrfLaunch, _: PotrfTuning) -> _Lists:
     sizes = n[plan.matrices]
     if len(plan.matrices) == len(n) and sizes[0] == sizes[-1]:
-        return _Lists(-(-len(sizes) // launch.potrf_tiny_count(sizes[0])))
+        return _Lists(-(-len(sizes) // launch.cholesky.potrf_tiny_count(sizes[0])))
     work = tiny_work(sizes)
     table = device.upload(np.concatenate([plan.matrices, work.ravel()]).astype(np.int32))
     return _Lists(len(work), table[len(sizes) :], table[: len(sizes)])
@@ -148,7 +148,7 @@ def tiny_work(sizes: np.ndarray) -> np.ndarray:
     work = []
     for width in (32, 24, 16, 8):
         first, last = np.searchsorted(-classes, [-width, -width + 1])
-        per_block = launch.potrf_tiny_count(width)
+        per_block = launch.cholesky.potrf_tiny_count(width)
         work += [(width, k, min(per_block, last - k)) for k in range(first, last, per_block)]
     return np.array(work, np.int64).reshape(-1, 3)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import launch
-from .launch import TrsmTinyPlan
+from .launch.products import TrsmTinyPlan
 from .operands import MatrixBatch, SourceBatch, Submatrix
 
 _SIDE, _UPLO, _TRANS, _DIAG = {"L": 0, "R": 1}, {"L": 0, "U": 1}, "NTC", {"N": 0, "U": 1}
@@ -40,7 +40,7 @@ def trsm_tiny(
     max_rights = int(rights.max(initial=0))
     if not order or not max_rights:
         return
-    plan = launch.trsm_tiny(order, max_rights, dtype, device.limits)
+    plan = launch.products.trsm_tiny(order, max_rights, dtype, device.limits)
     strips = -(-max_rights // plan.lanes)
     source, turned = (
         (b, False) if rhs_source is None else (Submatrix(rhs_source.batch), rhs_source.turned)

@@ -24,6 +24,7 @@ from ..runtime.array import Array
 from ..runtime.device import Device
 from . import blas3, gemv, getrf, launch, potrf
 from .operands import MatrixBatch
+from .workspace import workspace
 
 log = logging.getLogger("frontal")
 Timer = Callable[[Callable[[], None], Callable[[], None]], float]
@@ -78,7 +79,7 @@ CASES: dict[str, tuple[Case, ...]] = {
 
 def routines() -> list[str]:
     """Return the routines that have numbers to tune."""
-    return [r for r in CASES if hasattr(launch, f"{r.capitalize()}Tuning")]
+    return [r for r in CASES if r in launch.TUNING]
 
 
 def choices(knob: Field) -> Sequence[object]:
@@ -179,7 +180,7 @@ class _Sweep:
 
     def run(self) -> list[Change]:
         """Sweep all knobs; return their changes."""
-        kind = getattr(launch, f"{self.routine.capitalize()}Tuning")
+        kind = launch.TUNING[self.routine]
         with trial(self.routine, {}):  # the defaults, without the files
             for probe in self.probes:
                 probe.expect()
@@ -229,7 +230,7 @@ class _Sweep:
 @contextmanager
 def trial(routine: str, values: dict[str, object]) -> Iterator[None]:
     """Run a routine with these values over its defaults, without the files."""
-    kind = getattr(launch, f"{routine.capitalize()}Tuning")
+    kind = launch.TUNING[routine]
     defaults = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
     tuned.trial[routine] = defaults | values
     launch.tuning.cache_clear()
@@ -301,7 +302,7 @@ def _driver(routine: str, operands: list[MatrixBatch], info: Array) -> Callable[
     """Return the host driver of a routine as a call without arguments."""
     first, *others = operands
     if routine == "getrf":
-        pivots = getrf.workspace(first, np.int32, 1)
+        pivots = workspace(first, first.m, 1, np.int32)
         return lambda: getrf.getrf(first, pivots, info)
     calls: dict[str, Callable[[], None]] = {
         "potrf": lambda: potrf.potrf(first, info, uplo="L"),

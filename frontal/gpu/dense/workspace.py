@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from .operands import MatrixBatch, table_of
+from .lists import Batch, Form, described
+from .operands import MatrixBatch
 
 
 def workspace(
@@ -30,13 +31,11 @@ def workspace(
     """
     device, dtype = like.device, np.dtype(like.dtype if dtype is None else dtype)
     rows, columns = (np.broadcast_to(np.asarray(x, np.int64), like.count) for x in (m, n))
-    sizes = rows * columns
-    flat = (device.xp.zeros if zero else device.xp.empty)(int(sizes.sum()), dtype)
-    if like.wrapper != "vbatched":
-        size = int(rows[0]) if like.count else 0, int(columns[0]) if like.count else 0
-        stack = flat.reshape(like.count, size[1], size[0]).transpose(0, 2, 1)
-        return MatrixBatch.from_array(device, stack[0] if like.wrapper == "native" else stack)
-    return MatrixBatch.following(device, flat, rows, columns)
+    if like.wrapper == "vbatched":
+        return described(Batch.new(Form.dense(dtype, rows, columns), device, zero), device)
+    shape = like.count, int(columns.max(initial=0)), int(rows.max(initial=0))
+    stack = (device.xp.zeros if zero else device.xp.empty)(shape, dtype).swapaxes(1, 2)
+    return described(stack[0] if like.wrapper == "native" else stack, device)
 
 
 def with_rows(batch: MatrixBatch, m: np.ndarray) -> MatrixBatch:
@@ -47,10 +46,9 @@ def with_rows(batch: MatrixBatch, m: np.ndarray) -> MatrixBatch:
         locator = batch.locator.copy()
         locator["m"] = m[0]
         return replace(batch, locator=locator, m=m)
-    sizes = np.asarray(m, np.int32), batch.n, batch.ld
-    table = table_of(batch.device, *sizes)
     addresses, _, *keep = batch.keep
-    return MatrixBatch.at(batch.device, batch.dtype, addresses, table, sizes, tuple(keep))
+    sizes = m, batch.n, batch.ld
+    return MatrixBatch.at(batch.device, batch.dtype, addresses, sizes, tuple(keep))
 
 
 def real_type(dtype: npt.DTypeLike) -> np.dtype:

@@ -8,6 +8,7 @@ import pytest
 from frontal.gpu.dense import blas3, launch
 from frontal.gpu.dense.operands import MatrixBatch, Submatrix
 from frontal.gpu.dense.worklists import work_items
+from frontal.gpu.runtime.limits import H200
 
 from ...emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, random
 
@@ -296,9 +297,11 @@ def test_trsm_of_each_width(device, dtype, width):
 
 @pytest.mark.parametrize("about", ["LLNN", "LUNU", "RLNN", "RLTN", "LLTN"])
 def test_trsm_in_steps(device, about, monkeypatch):
-    numbers = launch.TrsmTuning(fused=32)
+    numbers = launch.products.TrsmTuning(fused=32)
     monkeypatch.setattr(
-        launch, "tuning", lambda name, _: numbers if name == "trsm" else launch.GemmTuning()
+        launch,
+        "tuning",
+        lambda name, _: numbers if name == "trsm" else launch.products.GemmTuning(),
     )
     check_trsm(device, "f8", "vbatched", [(70, 9), (33, 20), (129, 3), (0, 4)], tuple(about))
     check_trsm(device, "f8", "native", [(70, 9)], tuple(about))
@@ -327,14 +330,14 @@ def test_work_items_in_groups_cover_everything():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tiles_fit_on_the_device(dtype):
-    for tile in launch.tiles(dtype):
-        assert tile.shared(dtype) <= launch.H200.shared_block
+    for tile in launch.products.tiles(dtype):
+        assert tile.shared(dtype) <= H200.shared_block
 
 
 def test_tiles_grow_with_the_products():
     def tile(n, count):
-        numbers = launch.GemmTuning()
-        return launch.product_tile(n, n, count * n * n, "f8", launch.H200, numbers).index
+        numbers = launch.products.GemmTuning()
+        return launch.products.product_tile(n, n, count * n * n, "f8", H200, numbers).index
 
     assert [tile(n, 1000) for n in (8, 32, 64, 256, 1024)] == [0, 1, 2, 2, 3]
     assert tile(1024, 1) == 2  # large ones would be too few
@@ -343,6 +346,6 @@ def test_tiles_grow_with_the_products():
 def test_trsm_takes_narrow_strips_where_blocks_are_few():
     def width(rights, count):
         sides = np.full(count, rights)
-        return launch.trsm(64, sides, True, "f8", launch.H200, launch.TrsmTuning()).width
+        return launch.products.trsm(64, sides, True, "f8", H200, launch.products.TrsmTuning()).width
 
     assert [width(64, 1000), width(64, 200), width(64, 1), width(3, 1000)] == [64, 32, 16, 16]

@@ -6,6 +6,7 @@ import pytest
 from frontal.gpu.dense import launch
 from frontal.gpu.dense.gemv import gemv
 from frontal.gpu.dense.operands import MatrixBatch
+from frontal.gpu.runtime.limits import H200
 
 from ...emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, mixed_sizes, random
 
@@ -85,15 +86,15 @@ def test_sums_that_several_tiles_make(device, shape, trans):
 @pytest.mark.parametrize("trans", [False, True])
 @pytest.mark.parametrize("shape", [(1024, 1024), (128, 100000), (100000, 128), (16384, 16384)])
 def test_one_matrix_is_for_all_multiprocessors(shape, trans):
-    plan = launch.gemv(trans, *shape, 8, 1, launch.H200, launch.GemvTuning())
+    plan = launch.vectors.gemv(trans, *shape, 8, 1, H200, launch.vectors.GemvTuning())
     tiles = -(-shape[0] // plan.tile_m) * -(-shape[1] // plan.tile_n)
-    assert tiles >= launch.H200.multiprocessors
+    assert tiles >= H200.multiprocessors
 
 
 @pytest.mark.parametrize("trans", "NT")
 @pytest.mark.parametrize("unroll", [2, 8])
 def test_other_numbers_of_reads_under_way(device, monkeypatch, unroll, trans):
-    numbers = launch.GemvTuning(unroll=unroll)
+    numbers = launch.vectors.GemvTuning(unroll=unroll)
     monkeypatch.setattr(launch, "tuning", lambda *_: numbers)
     for variant in VARIANTS[:2]:
         check(device, "vbatched", [(130, 65), (31, 17), (5, 200)], "f8", trans, variant)
@@ -162,11 +163,13 @@ def test_operands_that_do_not_fit_are_refused(device):
 @pytest.mark.parametrize("item", [4, 8, 16])
 @pytest.mark.parametrize("count", [1, 1000])
 def test_launches_are_possible(trans, item, count):
-    numbers = launch.GemvTuning()
+    numbers = launch.vectors.GemvTuning()
     for rows in (1, 2, 8, 31, 64, 129, 1000, 16384):
         for columns in (1, 3, 16, 33, 100, 1024, 16384):
             for variant in VARIANTS:
-                plan = launch.gemv(trans, rows, columns, item, count, launch.H200, numbers, variant)
+                plan = launch.vectors.gemv(
+                    trans, rows, columns, item, count, H200, numbers, variant
+                )
                 threads = plan.x * plan.y
                 assert 32 <= threads * plan.z <= 256
                 assert plan.z == 1 or threads == 32

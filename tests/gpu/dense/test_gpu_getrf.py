@@ -7,6 +7,7 @@ import scipy.linalg
 from frontal.gpu.dense import getrf as lu
 from frontal.gpu.dense import launch
 from frontal.gpu.dense.operands import MatrixBatch
+from frontal.gpu.runtime.limits import H200
 
 from ...emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, random
 
@@ -86,7 +87,7 @@ def test_in_registers_of_one_size(device, n):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_in_shared_memory(device, monkeypatch, dtype, wrapper):
-    monkeypatch.setattr(launch, "tuning", choose(getrf=launch.GetrfTuning(block=128)))
+    monkeypatch.setattr(launch, "tuning", choose(getrf=launch.lu.GetrfTuning(block=128)))
     rng = np.random.default_rng(3)
     n = 65 if np.dtype(dtype) == np.float64 else 49
     sizes = [(n, n), (33, 33), (64, 64), (48, 40), (17, 70), (70, 17), (33, 0), (20, 20)]
@@ -95,7 +96,7 @@ def test_in_shared_memory(device, monkeypatch, dtype, wrapper):
 
 def test_in_shared_memory_of_129(device, monkeypatch):
     a = random(np.random.default_rng(4), (129, 129), "f8")
-    monkeypatch.setattr(launch, "tuning", choose(getrf=launch.GetrfTuning(block=160)))
+    monkeypatch.setattr(launch, "tuning", choose(getrf=launch.lu.GetrfTuning(block=160)))
     kind, _ = lu._group(129, 129, a.dtype, device.limits, launch.tuning("getrf", ""), None)
     assert kind == "block"
     check(device, [a], "native")
@@ -122,7 +123,7 @@ def test_by_panels(device, dtype, wrapper):
 @pytest.mark.parametrize("wrapper", ["native", "batched", "vbatched"])
 @pytest.mark.parametrize("sizes", [[(150, 150), (70, 70), (129, 129)], [(100, 170)], [(170, 100)]])
 def test_by_products(device, monkeypatch, wrapper, sizes):
-    numbers = launch.GetrfTuning(strips=0, outer=64, panel=16)
+    numbers = launch.lu.GetrfTuning(strips=0, outer=64, panel=16)
     monkeypatch.setattr(launch, "tuning", choose(getrf=numbers))
     rng = np.random.default_rng(6)
     check(device, [random(rng, s, "f8") for s in shapes(wrapper, sizes)], wrapper, "panel")
@@ -136,7 +137,7 @@ def choose(**chosen):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("wrapper", ["native", "batched", "vbatched"])
 def test_panels_that_blocks_share(device, monkeypatch, dtype, wrapper):
-    numbers = launch.GetrfTuning(strips=0, tall=0, panel=16)
+    numbers = launch.lu.GetrfTuning(strips=0, tall=0, panel=16)
     monkeypatch.setattr(launch, "tuning", choose(getrf=numbers))
     rng = np.random.default_rng(14)
     matrices = [random(rng, s, dtype) for s in shapes(wrapper, [(70, 70), (40, 40), (65, 65)])]
@@ -145,8 +146,8 @@ def test_panels_that_blocks_share(device, monkeypatch, dtype, wrapper):
 
 def test_several_rows_a_thread(device, monkeypatch):
     a = random(np.random.default_rng(7), (90, 40), "f8")
-    for plan in (launch.PanelPlan(16, 2), launch.PanelPlan(8, 4)):
-        monkeypatch.setattr(launch, "getrf_panel", lambda *_, plan=plan: plan)
+    for plan in (launch.lu.PanelPlan(16, 2), launch.lu.PanelPlan(8, 4)):
+        monkeypatch.setattr(launch.lu, "getrf_panel", lambda *_, plan=plan: plan)
         check(device, [a], "native", "panel")
 
 
@@ -313,22 +314,22 @@ def solve(device, rng, sizes, dtype, wrapper, trans):
 
 
 def test_choices():
-    limits, numbers = launch.H200, launch.GetrfTuning()
+    limits, numbers = H200, launch.lu.GetrfTuning()
     for n in (33, 64):
-        plan = launch.getrf_block(n, n, "f8", limits, numbers)
+        plan = launch.lu.getrf_block(n, n, "f8", limits, numbers)
         assert plan.threads >= n
         assert plan.shared <= limits.shared_block
-    assert launch.getrf_block(65, 65, "f8", limits, numbers) is None
-    assert [launch.getrf_left(m, "f8", limits, numbers).residents for m in (128, 256, 512)] == [
+    assert launch.lu.getrf_block(65, 65, "f8", limits, numbers) is None
+    assert [launch.lu.getrf_left(m, "f8", limits, numbers).residents for m in (128, 256, 512)] == [
         4,
         2,
         1,
     ]
-    assert launch.getrf_left(513, "f8", limits, numbers) is None
-    assert launch.getrf_left(257, "c16", limits, numbers) is None
-    assert launch.getrf_panel(512, "f8", numbers) == launch.PanelPlan(32, 1)
-    assert launch.getrf_panel(1000, "f8", numbers) == launch.PanelPlan(16, 2)
-    assert launch.laswp_through_shared(1 << 16, "f8", limits)[0] == 0
+    assert launch.lu.getrf_left(513, "f8", limits, numbers) is None
+    assert launch.lu.getrf_left(257, "c16", limits, numbers) is None
+    assert launch.lu.getrf_panel(512, "f8", numbers) == launch.lu.PanelPlan(32, 1)
+    assert launch.lu.getrf_panel(1000, "f8", numbers) == launch.lu.PanelPlan(16, 2)
+    assert launch.lu.laswp_through_shared(1 << 16, "f8", limits)[0] == 0
 
 
 def test_no_matrices(device):

@@ -129,11 +129,11 @@ def test_iterations_wherever_their_memory_is(device, monkeypatch, level):
     """Nothing in shared memory, all but the vectors, or all: the same bits."""
     rng = np.random.default_rng(10)
     a = [random(rng, (n, n), "f8") for n in (7, 1, 40, 2)]
-    shared = 8 * 40 * (launch.BDSQR_REALS_PER_ROW + (80 if level == 2 else 0))
+    shared = 8 * 40 * (launch.svd.BDSQR_REALS_PER_ROW + (80 if level == 2 else 0))
     found = []
     for more in (level, 1):
         plan = 96, shared if more else 0, more
-        monkeypatch.setattr(launch, "bdsqr", lambda *_, plan=plan: plan)
+        monkeypatch.setattr(launch.svd, "bdsqr", lambda *_, plan=plan: plan)
         frames = [Frame(device, a), Frame(device, [np.ones((len(x), 1)) for x in a])]
         frames += [Frame(device, [np.ones_like(x) for x in a]) for _ in "uv"]
         gesvd(frames[0].batch, Svd(*(f.batch for f in frames[1:])), BIDIAGONAL)

@@ -9,6 +9,7 @@ import scipy.linalg
 from frontal.gpu.dense import blas3, launch
 from frontal.gpu.dense.lists import Batch as Listed
 from frontal.gpu.dense.operands import MatrixBatch, SourceBatch
+from frontal.gpu.runtime.limits import H200, Limits
 
 from ...emulation.borders import DTYPES, WRAPPERS, random
 from .test_gpu_blas3 import ABOUTS, check_trsm, close, shapes, triangle
@@ -90,9 +91,9 @@ def test_agrees_with_the_triangles_of_scipy(device):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_launches_fit_on_any_device(dtype):
-    for limits in (launch.H200, launch.Limits(30, 48 << 10, 64 << 10, (7, 5))):
+    for limits in (H200, Limits(30, 48 << 10, 64 << 10, (7, 5))):
         for order, rights in itertools.product((1, 8, 9, 24, 32), (1, 8, 9, 17, 200)):
-            plan = launch.trsm_tiny(order, rights, dtype, limits)
+            plan = launch.products.trsm_tiny(order, rights, dtype, limits)
             assert plan.shared <= limits.shared_block
             assert plan.width >= order
             assert plan.threads % plan.lanes == 0

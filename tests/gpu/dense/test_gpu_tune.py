@@ -27,7 +27,7 @@ class PotrfTuning:
 def numbers(monkeypatch, tmp_path):
     """A tuning dataclass of a test, and a cache folder of its own."""
     monkeypatch.setenv("FRONTAL_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(launch, "PotrfTuning", PotrfTuning, raising=False)
+    monkeypatch.setitem(launch.TUNING, "potrf", PotrfTuning)
     launch.tuning.cache_clear()
     yield tmp_path
     launch.tuning.cache_clear()
@@ -38,7 +38,7 @@ def test_shipped_files_name_fields_that_exist():
     shipped = json.loads(path.read_text())
     assert tuned.file_name(shipped["device"]) == "nvidia_h200.json"
     for routine, values in shipped["routines"].items():
-        kind = getattr(launch, f"{routine.capitalize()}Tuning")
+        kind = launch.TUNING[routine]
         assert set(values) <= {f.name for f in fields(kind)}
 
 

@@ -18,7 +18,7 @@ from .test_gpu_blas3 import check_gemm, check_herk
 def test_one_large_product_by_the_vendor(device, dtype, trans, monkeypatch):
     if not device.cuda:
         pytest.skip("the vendor's library is not emulated")
-    monkeypatch.setattr(launch, "tuning", lambda *_: launch.GemmTuning(vendor=1))
+    monkeypatch.setattr(launch, "tuning", lambda *_: launch.products.GemmTuning(vendor=1))
     check_gemm(device, dtype, "native", [(65, 33, 48)], (trans, "N"))
     check_gemm(device, dtype, "native", [(65, 33, 48)], ("N", trans))
     for uplo, conjugate in itertools.product("LU", (True, False)):
@@ -69,7 +69,7 @@ def test_products_of_stacks_by_the_vendor(device, dtype, trans, monkeypatch):
         made._cublas = made._handles = Library()
         monkeypatch.setattr(blas3, "vendor_of", lambda _: made)
     together = 4000 * (4 if np.dtype(dtype).kind == "c" else 1)  # in whole tiles
-    numbers = launch.GemmTuning(vendor=9999, stacks=1, together=together)
+    numbers = launch.products.GemmTuning(vendor=9999, stacks=1, together=together)
     monkeypatch.setattr(launch, "tuning", lambda *_: numbers)
     left, calls = vendor.Vendor.gemm_of_stacks, []
     monkeypatch.setattr(

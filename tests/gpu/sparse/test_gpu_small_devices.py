@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from frontal import problems
-from frontal.gpu.dense import launch as dense_launch
+from frontal.gpu.dense.launch import cholesky, lu, products
 from frontal.gpu.dense.potrf import potrf
 from frontal.gpu.runtime.limits import Limits
 from frontal.gpu.sparse import launch
@@ -50,14 +50,14 @@ def sparse_launches(dtype, limits):
 
 
 def dense_launches(dtype, limits):
-    numbers = dense_launch.PotrfTuning()
+    numbers = cholesky.PotrfTuning()
     for n in (20, 33, 64, 96, 100, 3000, 20000):
         for count in (1, 1000):
-            yield from dense_launch.potrf(np.full(count, n), dtype, limits, numbers)
+            yield from cholesky.potrf(np.full(count, n), dtype, limits, numbers)
     for width in (None, 16, 64):
         for left in (False, True):
-            of = np.full(1000, 100), left, dtype, limits, dense_launch.TrsmTuning(), width
-            yield from (dense_launch.trsm(order, *of) for order in (32, 500))
+            of = np.full(1000, 100), left, dtype, limits, products.TrsmTuning(), width
+            yield from (products.trsm(order, *of) for order in (32, 500))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -66,11 +66,11 @@ def test_all_launches_fit(name, dtype):
     limits = SMALL[name]
     shared = [plan.shared for plan in sparse_launches(dtype, limits)]
     shared += [plan.shared for plan in dense_launches(dtype, limits)]
-    shared.append(dense_launch.trtri(100, dtype, limits)[2] - OWN)  # declares none itself
-    shared.append(dense_launch.getrf_update(dtype).shared)
+    shared.append(products.trtri(100, dtype, limits)[2] - OWN)  # declares none itself
+    shared.append(lu.getrf_update(dtype).shared)
     for side in (10, 30, 100, 5000):
-        numbers = dense_launch.GemmTuning(tall=1024)
-        tile = dense_launch.product_tile(side, side, 10**9, dtype, limits, numbers)
+        numbers = products.GemmTuning(tall=1024)
+        tile = products.product_tile(side, side, 10**9, dtype, limits, numbers)
         shared.append(tile.shared(dtype) - OWN)
     assert max(shared) + OWN <= limits.shared_block
 

@@ -111,7 +111,8 @@ def run_cholesky(device: Device, a: Arrays, lower: bool, overwrite: bool) -> tup
     require_square("a", operand)
     out = result_for("a", a, operand, turned, overwrite)
     info = device.xp.empty(out.batch.count, np.int32)
-    chol.potrf(operand.batch, info, "L" if lower else "U", None, out.batch, turned)
+    input_batch = SourceBatch(operand.batch, turned)
+    chol.potrf(out.batch, info, "L" if lower else "U", source=input_batch)
     return out.result(), info
 
 

@@ -12,12 +12,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..runtime.array import NULL, Array, Kernel, Value
+from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
 from . import launch
 from .launch.products import Tile, TrsmPlan
 from .operands import (
     ALL_ROWS,
+    MatrixBatch,
     Operand,
     SourceBatch,
     Submatrix,
@@ -100,11 +101,9 @@ def gemm(
     if count == 0:
         return
     constants = {"TRANS_A": _code(trans_a, dtype), "TRANS_B": _code(trans_b, dtype)}
-    kernel = device.kernel(
-        "gemm.cu", f"gemm_{c.batch.wrapper}", dtype, TILE=chosen.index, **constants
-    )
-    arguments = (*a.arguments, *b.arguments, dtype.type(beta), *c.arguments, work)
-    _launch(kernel, chosen, count, dtype, (dtype.type(alpha), *arguments, np.int32(period)))
+    scalars = dtype.type(alpha), dtype.type(beta)
+    arguments = (scalars[0], *a.arguments, *b.arguments, scalars[1], *c.arguments)
+    _launch("gemm", c.batch, chosen, count, (*arguments, work, np.int32(period)), constants)
 
 
 def herk(
@@ -157,12 +156,10 @@ def herk(
     constants = {
         "TRANS": int(trans != "N"),
         "CONJUGATE": int(conjugate or dtype.kind != "c"),
-        "TILE": chosen.index,
     }
-    kernel = device.kernel("herk.cu", f"herk_{c.batch.wrapper}", dtype, **constants)
     scalars = dtype.type(alpha), dtype.type(beta)
-    arguments = (scalars[0], *a.arguments, scalars[1], *c.arguments, np.int32(_UPLO[uplo]), work)
-    _launch(kernel, chosen, count, dtype, (*arguments, np.int32(period)))
+    arguments = (scalars[0], *a.arguments, scalars[1], *c.arguments, np.int32(_UPLO[uplo]))
+    _launch("herk", c.batch, chosen, count, (*arguments, work, np.int32(period)), constants)
 
 
 def syrk(uplo: str, trans: str, alpha: complex, a: Operand, beta: complex, c: Operand) -> None:
@@ -267,17 +264,11 @@ def _solve_step(
         return
     constants = {"SIDE": int(not left), "UPLO": _UPLO[uplo], "TRANS": _code(trans, dtype)}
     constants |= {"WIDTH": plan.width, "GIVEN_INVERSES": int(plan.separate_inverses)}
-    kernel = device.kernel("trsm.cu", f"trsm_{b.batch.wrapper}", dtype, **constants)
     inverse_struct = inverses.struct(device, i // TRIANGLE) if inverses else _NO_INVERSES
-    arguments = (
-        np.int32(diag == "U"),
-        *a.arguments,
-        inverse_struct,
-        *x.arguments,
-        work,
-        np.int32(period),
-    )
-    kernel((count,), (plan.threads,), (dtype.type(alpha), *arguments), plan.shared)
+    operands = (*a.arguments, inverse_struct, *x.arguments)
+    scalars = dtype.type(alpha), np.int32(diag == "U")
+    arguments = (*scalars, *operands, work, np.int32(period))
+    b.batch.run("trsm", (count,), (plan.threads,), arguments, plan.shared, **constants)
 
 
 @dataclass(frozen=True)
@@ -311,11 +302,10 @@ def trtri(uplo: str, diag: str, a: Operand) -> Inverses:
     work, period, count, starts = _triangles(device, rows.tobytes())
     values = device.xp.empty((max(count, 1), TRIANGLE, TRIANGLE), dtype)
     if count:
-        kernel = device.kernel("trtri.cu", f"trtri_{a.batch.wrapper}", dtype)
         about = np.int32(_UPLO[uplo]), np.int32(diag == "U")
         arguments = (*about, *a.arguments, values, work, np.int32(period), np.int32(count))
         blocks, threads, shared = launch.products.trtri(count, dtype, device.limits)
-        kernel((blocks,), (threads,), arguments, shared)
+        a.batch.run("trtri", (blocks,), (threads,), arguments, shared)
     return Inverses(values, None if starts is None else device.stays(starts), period)
 
 
@@ -351,11 +341,17 @@ def _scale(beta: complex, c: Submatrix) -> None:
 
 
 def _launch(
-    kernel: Kernel, tile: Tile, count: int, dtype: np.dtype, arguments: tuple[Value, ...]
+    entry: str,
+    c: MatrixBatch,
+    tile: Tile,
+    count: int,
+    arguments: tuple[Value, ...],
+    constants: dict[str, int],
 ) -> None:
     """Launch a kernel over ``count`` tiles of C."""
-    grid = -(-count // tile.per_block)
-    kernel((grid,), (tile.threads,), (*arguments, np.int32(count)), tile.shared(dtype))
+    arguments, grid = (*arguments, np.int32(count)), (-(-count // tile.per_block),)
+    constants |= {"TILE": tile.index}
+    c.run(entry, grid, (tile.threads,), arguments, tile.shared(c.dtype), **constants)
 
 
 def _product_tile(routine: str, c: Submatrix, share: float, tile: int | None) -> Tile:

@@ -74,13 +74,15 @@ def gebrd(a: MatrixBatch, panels: bool = False, factors: bool = True) -> Bidiago
         if bool(once) not in panel_workspaces:
             panel_workspaces[bool(once)] = _panel(a, bool(once))
         left, right = panel_workspaces[bool(once)]
+        batches = (*reduced.batches, left, right)
         if once:
-            _labrd_once(a, j, (*reduced.batches, left, right), once)
+            threads, shared, rows = once
+            _launch(a, "labrd_once", j, batches, (threads,), shared, "labrd.cu", ROWS=rows)
             v, u = Submatrix(left, j + PANEL), Submatrix(right, 0, j + PANEL)
             gemm("N", "N", -1.0, v, u, 1.0, Submatrix(a, j + PANEL, j + PANEL))
             continue
         block, shared = launch.svd.labrd(a.count, a.device.limits)
-        _launch(a, "labrd", j, (*reduced.batches, left, right), block, shared)
+        _launch(a, "labrd", j, batches, block, shared)
         v, u = Submatrix(left, j + PANEL), Submatrix(right, j + PANEL)
         gemm("N", "C", -1.0, v, u, 1.0, Submatrix(a, j + PANEL, j + PANEL))
     if factors:
@@ -95,27 +97,17 @@ def _panel(a: MatrixBatch, by_rows: bool) -> tuple[MatrixBatch, MatrixBatch]:
     return left, workspace(a, 2 * PANEL, a.n) if by_rows else workspace(a, a.n, 2 * PANEL)
 
 
-def _labrd_once(
-    a: MatrixBatch, j: int, batches: tuple[MatrixBatch, ...], plan: tuple[int, int, int]
-) -> None:
-    """Reduce a panel at row and column j, reading the rest of each matrix once."""
-    if a.count:
-        threads, shared, rows = plan
-        kernel = a.device.kernel("labrd.cu", f"labrd_once_{a.wrapper}", a.dtype, ROWS=rows)
-        locators = tuple(batch.locator for batch in batches)
-        kernel((a.count,), (threads,), (a.locator, np.int32(j), *locators), shared)
-
-
 def _launch(
     a: MatrixBatch,
-    name: str,
+    entry: str,
     j: int,
     batches: tuple[MatrixBatch, ...],
     block: tuple[int, ...],
     shared: int,
+    file: str = "gebrd.cu",
+    **constants: int,
 ) -> None:
-    """Launch an entry of gebrd.cu on the submatrices from row and column j on."""
+    """Launch an entry of gebrd.cu or labrd.cu on the submatrices from row and column j on."""
     if a.count:
-        kernel = a.device.kernel("gebrd.cu", f"{name}_{a.wrapper}", a.dtype)
-        locators = tuple(batch.locator for batch in batches)
-        kernel((a.count,), block, (a.locator, np.int32(j), *locators), shared)
+        arguments = (a.locator, np.int32(j), *(batch.locator for batch in batches))
+        a.run(entry, (a.count,), block, arguments, shared, file, **constants)

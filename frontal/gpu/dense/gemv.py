@@ -69,15 +69,14 @@ def gemv(
     ]
     if trans != "N":
         arguments.append(np.int32(trans == "C"))
-    entry = f"gemv_{'n' if trans == 'N' else 't'}_{a.wrapper}"
-    kernel = a.device.kernel("gemv.cu", entry, a.dtype, UNROLL=plan.unroll)
-    blocks = -(-work.count // plan.z)
-    kernel((blocks,), (plan.x, plan.y, plan.z), arguments, shared=plan.shared)
+    entry, block = "gemv_n" if trans == "N" else "gemv_t", (plan.x, plan.y, plan.z)
+    grid, unroll = (-(-work.count // plan.z),), plan.unroll
+    a.run(entry, grid, block, arguments, plan.shared, "gemv.cu", UNROLL=unroll)
     if work.partials:
         tile = np.int32(plan.tile_m if trans == "N" else plan.tile_n)
-        total = a.device.kernel("gemv.cu", f"gemv_sum_{a.wrapper}", a.dtype, UNROLL=plan.unroll)
         arguments = [*scalars, y.locator, tile, work.sums, partial]
-        total((work.sum_count,), (plan.sum_threads,), arguments)
+        grid, block = (work.sum_count,), (plan.sum_threads,)
+        a.run("gemv_sum", grid, block, arguments, file="gemv.cu", UNROLL=unroll)
 
 
 def _check(trans: str, a: MatrixBatch, x: MatrixBatch, y: MatrixBatch) -> None:

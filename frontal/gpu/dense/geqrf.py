@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..runtime.array import Array
+from ..runtime.array import Array, Value
 from . import launch
 from .blas3 import gemm
 from .launch.svd import PANEL, QR_THREADS
@@ -48,9 +48,9 @@ class Reflectors:
         """Compute T of the panels from ``first`` on, or of all, from their vectors."""
         panels = -(-self.v.max_n // PANEL) if panels is None else panels
         if panels and self.v.count:
-            kernel = self.v.device.kernel("qr.cu", f"larft_{self.v.wrapper}", self.v.dtype)
             arguments = (self.v.locator, self.tau.locator, self.t.locator, np.int32(first))
-            kernel((self.v.count, panels), (QR_THREADS,), arguments)
+            grid, threads = (self.v.count, panels), (QR_THREADS,)
+            self.v.run("larft", grid, threads, arguments, file="qr.cu")
 
     def apply(self, c: MatrixBatch, adjoint: bool = False) -> None:
         """Compute C = Q·C, or Qᴴ·C."""
@@ -109,9 +109,8 @@ def geqrf(a: MatrixBatch) -> Reflectors:
 
 def _columns(a: MatrixBatch, panel: Submatrix, q: Reflectors, staged: int) -> None:
     """Factor a panel of each matrix by one block, in shared memory if it fits."""
-    kernel = a.device.kernel("qr.cu", f"geqrf_{a.wrapper}", a.dtype)
     arguments = (a.locator, panel.window, q.v.locator, q.tau.locator, np.int32(staged > 0))
-    kernel((a.count,), (QR_THREADS,), arguments, staged)
+    a.run("geqrf", (a.count,), (QR_THREADS,), arguments, staged, "qr.cu")
 
 
 # --- auxiliary kernels ---------------------------------------------------------------------------
@@ -130,24 +129,18 @@ def rescale(a: MatrixBatch) -> tuple[Array, Array]:
     """
     xp = a.device.xp
     exponents, info = xp.zeros(a.count, np.int32), xp.zeros(a.count, np.int32)
-    if a.count:
-        kernel = a.device.kernel("qr.cu", f"rescale_{a.wrapper}", a.dtype)
-        kernel((a.count,), (QR_THREADS,), (a.locator, exponents, info))
+    _run("rescale", a, exponents, info)
     return exponents, info
 
 
 def set_identity(a: MatrixBatch) -> None:
     """Set matrices to the identity, trimmed to their sizes."""
-    if a.count:
-        kernel = a.device.kernel("qr.cu", f"identity_{a.wrapper}", a.dtype)
-        kernel((a.count,), (QR_THREADS,), (a.locator,))
+    _run("identity", a)
 
 
 def copy_upper(a: MatrixBatch, target: MatrixBatch, exponents: Array | np.generic) -> None:
     """Copy upper triangles, with zeros below, divided by powers of two if exponents are given."""
-    if a.count:
-        kernel = a.device.kernel("qr.cu", f"upper_{a.wrapper}", a.dtype)
-        kernel((a.count,), (QR_THREADS,), (a.locator, target.locator, exponents))
+    _run("upper", a, target.locator, exponents)
 
 
 def divide(v: MatrixBatch, s: MatrixBatch, relative: np.ndarray) -> Array:
@@ -167,8 +160,11 @@ def divide(v: MatrixBatch, s: MatrixBatch, relative: np.ndarray) -> Array:
         Numbers of singular values that are not negligible.
     """
     rank = v.device.xp.zeros(v.count, np.int32)
-    if v.count:
-        kernel = v.device.kernel("qr.cu", f"divide_{v.wrapper}", v.dtype)
-        arguments = (v.locator, s.locator, v.device.upload(relative), rank)
-        kernel((v.count,), (QR_THREADS,), arguments)
+    _run("divide", v, s.locator, v.device.upload(relative), rank)
     return rank
+
+
+def _run(entry: str, a: MatrixBatch, *arguments: Value) -> None:
+    """Launch an entry of qr.cu, one block a matrix."""
+    if a.count:
+        a.run(entry, (a.count,), (QR_THREADS,), (a.locator, *arguments), file="qr.cu")

@@ -110,9 +110,8 @@ def bdsqr(bidiagonal: Bidiagonal, out: Svd, exponents: Array, info: Array) -> No
     left, right = (d, d) if out.u is None or out.v is None else (out.u, out.v)
     operands = (d, bidiagonal.e, out.s, work, *sides, left, right)
     flags = np.int32(vectors), np.int32(level)
-    kernel = d.device.kernel("bdsqr.cu", f"bdsqr_{d.wrapper}", bidiagonal.q.v.dtype)
     arguments = (*(x.locator for x in operands), *flags, exponents, info)
-    kernel((d.count,), (threads,), arguments, shared)
+    bidiagonal.q.v.run("bdsqr", (d.count,), (threads,), arguments, shared)
 
 
 def _jacobi(a: MatrixBatch, out: Svd, info: Array, exponents: Value = NULL) -> None:
@@ -130,6 +129,6 @@ def _jacobi(a: MatrixBatch, out: Svd, info: Array, exponents: Value = NULL) -> N
             chosen = uploaded(a.device, members.astype(np.int32).tobytes(), np.int32)
         flags = np.int32(upper), np.int32(vectors)
         arguments = (a.locator, out.s.locator, left.locator, right.locator, *flags, chosen)
-        entry, constants = f"jacobi_{a.wrapper}", {"ORDER": order, "GROUP": lanes}
-        kernel = a.device.kernel("jacobi.cu", entry, a.dtype, **constants)
-        kernel((len(members),), (threads,), (*arguments, exponents, info), shared)
+        arguments = (*arguments, exponents, info)
+        grid, constants = (len(members),), {"ORDER": order, "GROUP": lanes}
+        a.run("jacobi", grid, (threads,), arguments, shared, **constants)

@@ -16,10 +16,18 @@ from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
 from ..runtime.limits import Limits
 from . import blas3, launch
-from .getrf_panels import PivotRule, by_panels
+from .getrf_panels import Factorization, by_panels
 from .getrs import interchange, solve_in_registers
 from .launch.lu import GetrfTuning, RowsPlan
-from .operands import MatrixBatch, SourceBatch, operands, order_list, subset, upload_table
+from .operands import (
+    MatrixBatch,
+    SourceBatch,
+    operands,
+    order_list,
+    read_and_written,
+    subset,
+    upload_table,
+)
 from .vendor import vendor_of
 from .workspace import workspace
 
@@ -60,14 +68,10 @@ def getrf(
         if not first:
             pivot_array = pivots.keep[0]
             pivot_array -= 1
-        kernel = a.device.kernel("getrf_info.cu", f"getrf_info_{a.wrapper}", a.dtype)
-        return kernel((1,), (launch.lu.getrf_info(),), (a.locator, info))
-    rows, cols = a.m.tobytes(), a.n.tobytes()
-    for kind, members in _kinds(rows, cols, a.dtype, a.device.limits, numbers, variant):
-        if source is None:
-            _FACTOR[kind](a, pivots, info, members, PivotRule(tiny, first))
-        else:
-            _ELSEWHERE[kind](a, pivots, info, members, PivotRule(tiny, first), source)
+        return a.run("getrf_info", (1,), (launch.lu.getrf_info(),), (a.locator, info))
+    lu, sizes = Factorization(a, pivots, info, tiny, first, source), (a.m.tobytes(), a.n.tobytes())
+    for kind, members in _kinds(*sizes, a.dtype, a.device.limits, numbers, variant):
+        _FACTOR[kind](lu, members)
     return None
 
 
@@ -98,7 +102,8 @@ def inverse(
     if small.any():
         members = np.flatnonzero(small)
         members = members[np.argsort(-a.n[members], kind="stable")]
-        _in_registers("inverse", a, (info,), members, source=source)
+        locators, into = read_and_written(a, source)
+        _in_registers("inverse", a, members, locators, (info,), into)
     if small.all():
         return
     if source is not None:
@@ -124,21 +129,17 @@ def _invert_elsewhere(a: MatrixBatch, info: Array, source: SourceBatch) -> None:
     grid, threads = launch.lu.inverse_copies(a.count, a.max_n)
     pivots, factors = workspace(a, a.m, 1, np.int32), workspace(a, a.m, a.n)
     getrf(factors, pivots, info, source=source)
-    identity = a.device.kernel("inverse.cu", f"inverse_identity_{a.wrapper}", a.dtype)
-    identity(grid, (threads,), (a.locator,))
+    a.run("inverse_identity", grid, (threads,), (a.locator,), file="inverse.cu")
     getrs(factors, pivots, a)
 
 
 def _invert_by_solving(a: MatrixBatch, info: Array) -> None:
-    device = a.device
     grid, threads = launch.lu.inverse_copies(a.count, a.max_n)
     pivots, x = workspace(a, a.m, 1, np.int32), workspace(a, a.m, a.n)
     getrf(a, pivots, info)
-    identity = device.kernel("inverse.cu", f"inverse_identity_{a.wrapper}", a.dtype)
-    identity(grid, (threads,), (x.locator,))
+    a.run("inverse_identity", grid, (threads,), (x.locator,), file="inverse.cu")
     getrs(a, pivots, x)
-    copy = device.kernel("inverse.cu", f"inverse_copy_{a.wrapper}", a.dtype)
-    copy(grid, (threads,), (x.locator, a.locator, info))
+    a.run("inverse_copy", grid, (threads,), (x.locator, a.locator, info), file="inverse.cu")
 
 
 def getrs(
@@ -222,39 +223,20 @@ def _group(
     return "panel", (m - 1).bit_length()
 
 
-def _source(
-    a: MatrixBatch, source: SourceBatch | None
-) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, int]]:
-    """Return the locators of input and output, and INTO of common/matrix.cuh."""
-    if source is None:
-        return (a.locator, a.locator), {}
-    return (source.batch.locator, a.locator), {"INTO": 1 + source.turned}
-
-
 # --- in registers --------------------------------------------------------------------------------
 
 
-def _tiny(
-    a: MatrixBatch,
-    pivots: MatrixBatch,
-    info: Array,
-    members: np.ndarray,
-    rule: PivotRule,
-    source: SourceBatch | None = None,
-) -> None:
-    constants, bound = rule.constants(a.dtype)
-    more = (pivots.locator,)
-    _in_registers("getrf_tiny", a, (info, bound), members, more, source, **constants)
+def _tiny(lu: Factorization, members: np.ndarray) -> None:
+    _in_registers("getrf_tiny", lu.a, members, lu.locators, lu.results, lu.constants)
 
 
 def _in_registers(
     name: str,
     a: MatrixBatch,
-    results: tuple[Value, ...],
     members: np.ndarray,
-    more: tuple[np.ndarray, ...] = (),
-    source: SourceBatch | None = None,
-    **constants: int,
+    locators: tuple[np.ndarray, ...],
+    results: tuple[Value, ...],
+    constants: dict[str, int],
 ) -> None:
     """Launch a kernel for matrices up to 32×32; each block takes matrices of one width."""
     side = np.where(np.minimum(a.m, a.n) > 0, np.maximum(a.m, a.n), 0)[members]
@@ -267,18 +249,9 @@ def _in_registers(
         work, blocks = NULL, -(-a.count // per_block)
         shared = widest.shared(a.dtype, per_block)
     if blocks:
-        sources, into = _source(a, source)
-        constants |= {"WIDTH": widest.width, **into}
-        kernel = a.device.kernel(f"{name}.cu", f"{name}_{a.wrapper}", a.dtype, **constants)
-        arguments = (
-            *sources,
-            *more,
-            order_list(a, members),
-            work,
-            np.int32(len(members)),
-            *results,
-        )
-        kernel((blocks,), (widest.threads,), arguments, shared)
+        arguments = (*locators, order_list(a, members), work, np.int32(len(members)), *results)
+        constants = {"WIDTH": widest.width, **constants}
+        a.run(name, (blocks,), (widest.threads,), arguments, shared, **constants)
 
 
 @lru_cache(maxsize=256)
@@ -300,52 +273,27 @@ def _register_blocks(device: Device, sides: bytes, dtype: np.dtype) -> tuple[Val
 # --- in shared memory ----------------------------------------------------------------------------
 
 
-def _block(
-    a: MatrixBatch,
-    pivots: MatrixBatch,
-    info: Array,
-    members: np.ndarray,
-    rule: PivotRule,
-    source: SourceBatch | None = None,
-) -> None:
-    device = a.device
+def _block(lu: Factorization, members: np.ndarray) -> None:
+    a, device = lu.a, lu.a.device
     m, n = int(a.m[members].max()), int(a.n[members].max())
     plan = launch.lu.getrf_block(m, n, a.dtype, device.limits, launch.tuning("getrf", device.name))
     assert plan is not None
-    constants, bound = rule.constants(a.dtype)
-    sources, into = _source(a, source)
-    constants |= into
-    kernel = device.kernel("getrf_block.cu", f"getrf_block_{a.wrapper}", a.dtype, **constants)
-    arguments = (order_list(a, members), np.int32(plan.ld), np.int32(n), info, bound)
-    kernel(
-        (len(members),),
-        (plan.threads,),
-        (*sources, pivots.locator, *arguments),
-        plan.shared,
-    )
+    sizes = np.int32(plan.ld), np.int32(n)
+    arguments = (*lu.locators, order_list(a, members), *sizes, *lu.results)
+    grid, threads = (len(members),), (plan.threads,)
+    a.run("getrf_block", grid, threads, arguments, plan.shared, **lu.constants)
 
 
-def _left_looking(
-    a: MatrixBatch,
-    pivots: MatrixBatch,
-    info: Array,
-    members: np.ndarray,
-    rule: PivotRule,
-    source: SourceBatch | None = None,
-) -> None:
-    device, m = a.device, int(a.m[members].max())
+def _left_looking(lu: Factorization, members: np.ndarray) -> None:
+    a, device, m = lu.a, lu.a.device, int(lu.a.m[members].max())
     plan = launch.lu.getrf_left(m, a.dtype, device.limits, launch.tuning("getrf", device.name))
     assert plan is not None
     panels = -(-int(np.minimum(a.m, a.n)[members].max()) // plan.columns)
     inverses = device.xp.empty((len(members), panels, 32, 32), a.dtype)
-    constants, bound = rule.constants(a.dtype)
-    locators, into = _source(a, source)
-    constants |= into
-    kernel = device.kernel("getrf_left.cu", f"getrf_left_{a.wrapper}", a.dtype, **constants)
-    sources = (*locators, pivots.locator, order_list(a, members))
-    arguments = (*sources, np.int32(plan.ld), np.int32(panels), inverses, info, bound)
-    kernel((len(members),), (plan.threads,), arguments, plan.shared)
+    sizes = np.int32(plan.ld), np.int32(panels)
+    arguments = (*lu.locators, order_list(a, members), *sizes, inverses, *lu.results)
+    grid, threads = (len(members),), (plan.threads,)
+    a.run("getrf_left", grid, threads, arguments, plan.shared, **lu.constants)
 
 
-_ELSEWHERE = {"tiny": _tiny, "block": _block, "left": _left_looking}
 _FACTOR = {"tiny": _tiny, "block": _block, "left": _left_looking, "panel": by_panels}

@@ -6,71 +6,87 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..runtime.array import Array, Kernel, Value
+from ..runtime.array import Array, Value
 from . import blas3, launch
 from .launch.lu import PanelPlan
-from .operands import ALL_ROWS, MatrixBatch, Submatrix, order_list, subset, upload_table
+from .operands import (
+    ALL_ROWS,
+    MatrixBatch,
+    SourceBatch,
+    Submatrix,
+    order_list,
+    read_and_written,
+    subset,
+    upload_table,
+)
 from .worklists import work_list
+from .workspace import real_type
 
 
-class PivotRule(NamedTuple):
-    """Pivots smaller than ``tiny`` are perturbed to it; interchanges count rows from ``first``."""
-
-    tiny: float = 0.0
-    first: int = 1
-
-    def constants(self, dtype: np.dtype) -> tuple[dict[str, int], np.generic]:
-        """Return the constants of the kernels, and the argument for ``tiny``."""
-        constants = {"PERTURB": 1} if self.tiny else {}
-        if self.first != 1:
-            constants["FIRST_ROW"] = self.first
-        return constants, np.dtype(dtype.char.lower()).type(self.tiny)
+def first_row(first: int) -> dict[str, int]:
+    """Return the constant of kernels whose interchanges count rows from ``first``."""
+    return {} if first == 1 else {"FIRST_ROW": first}
 
 
-def by_panels(
-    a: MatrixBatch, pivots: MatrixBatch, info: Array, members: np.ndarray, rule: PivotRule
-) -> None:
+class Factorization(NamedTuple):
+    """Operands and options of a call of ``getrf``."""
+
+    a: MatrixBatch
+    pivots: MatrixBatch
+    info: Array
+    tiny: float
+    first: int
+    source: SourceBatch | None
+
+    @property
+    def locators(self) -> tuple[np.ndarray, ...]:
+        """Locators of input, output and pivots."""
+        return (*read_and_written(self.a, self.source)[0], self.pivots.locator)
+
+    @property
+    def results(self) -> tuple[Array, np.generic]:
+        """The last arguments of kernels: info, and the bound of perturbed pivots."""
+        return self.info, real_type(self.a.dtype).type(self.tiny)
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """Constants of the kernels."""
+        into = read_and_written(self.a, self.source)[1]
+        return ({"PERTURB": 1} if self.tiny else {}) | first_row(self.first) | into
+
+
+def by_panels(lu: Factorization, members: np.ndarray) -> None:
     """Factor by panels, each followed by its update of the other columns."""
-    device = a.device
+    a, device = lu.a, lu.a.device
+    assert lu.source is None
     numbers, rows = launch.tuning("getrf", device.name), int(a.m[members].max())
     plan = launch.lu.getrf_panel(rows, a.dtype, numbers)
     uniform = a.wrapper != "vbatched"
     if rows <= numbers.strips or not (uniform or np.array_equal(a.m[members], a.n[members])):
-        Panels(a, pivots, info, members, plan, rule).by_strips()
+        Panels(lu, members, plan).by_strips()
     elif uniform or len(members) == a.count:
-        Panels(a, pivots, info, np.arange(a.count), plan, rule).by_products(numbers.outer)
+        Panels(lu, np.arange(a.count), plan).by_products(numbers.outer)
     else:
-        chosen, chosen_pivots = subset(a, members), subset(pivots, members)
-        chosen_info = device.xp.zeros(chosen.count, np.int32)
-        Panels(chosen, chosen_pivots, chosen_info, np.arange(chosen.count), plan, rule).by_products(
-            numbers.outer
-        )
-        upload_table(device, chosen_info, members, info)
+        info = device.xp.zeros(len(members), np.int32)
+        chosen = lu._replace(a=subset(a, members), pivots=subset(lu.pivots, members), info=info)
+        Panels(chosen, np.arange(len(members)), plan).by_products(numbers.outer)
+        upload_table(device, info, members, lu.info)
 
 
 class Panels:
     """A factorization by panels in progress: its matrices, and the lists of moved rows."""
 
-    def __init__(
-        self,
-        a: MatrixBatch,
-        pivots: MatrixBatch,
-        info: Array,
-        members: np.ndarray,
-        plan: PanelPlan,
-        rule: PivotRule,
-    ) -> None:
-        self.a, self.pivots, self.info, self.plan = a, pivots, info, plan
-        self.rule, self.bound = rule.constants(a.dtype)
-        steps = np.minimum(a.m, a.n)
+    def __init__(self, lu: Factorization, members: np.ndarray, plan: PanelPlan) -> None:
+        self.lu, self.a, self.plan = lu, lu.a, plan
+        steps = np.minimum(self.a.m, self.a.n)
         self.members = members[np.argsort(-steps[members], kind="stable")]
         self.steps = np.zeros_like(steps)
         self.steps[members] = steps[members]
-        self.panels = -(-int(self.steps.max()) // plan.columns)
-        xp = a.device.xp
+        panels = -(-int(self.steps.max()) // plan.columns)
+        xp = self.a.device.xp
         new = xp.zeros if plan.shared_by_blocks else xp.empty
-        self.moves = new((a.count, self.panels, plan.moves), np.int32)
-        self.arrived = new((a.count, self.panels), np.int32)
+        self.lists = new((self.a.count, panels, plan.moves), np.int32), np.int32(panels)
+        self.arrived = new((self.a.count, panels), np.int32)
 
     def by_strips(self) -> None:
         """Apply each panel to all columns on its right at once, strip by strip, by one launch."""
@@ -91,46 +107,51 @@ class Panels:
             self._eliminate(begin, end, ALL_ROWS)
         self._interchange_left(outer)
 
-    def _kernel(self, file: str, name: str, **constants: int) -> Kernel:
-        entry = f"{name}_{self.a.wrapper}"
+    def _run(
+        self,
+        entry: str,
+        grid: tuple[int, ...],
+        threads: int,
+        arguments: tuple[Value, ...],
+        shared: int = 0,
+        **constants: int,
+    ) -> None:
+        """Launch an entry, of laswp.cu or the file named after it."""
         constants = {"PANEL": self.plan.columns, **constants}
-        return self.a.device.kernel(file, entry, self.a.dtype, **constants)
-
-    @property
-    def _lists(self) -> tuple[Array, np.int32]:
-        return self.moves, np.int32(self.panels)
+        file = "laswp.cu" if entry.startswith("laswp") else ""
+        self.a.run(entry, grid, (threads,), arguments, shared, file, **constants)
 
     def _factor(self, j: int) -> None:
         """Factor the panel at column j of each matrix that has that column."""
-        active = self.members[: int((self.steps[self.members] > j).sum())]
-        rows = int(self.a.m[active].max()) - j
+        count = int((self.steps > j).sum())
+        rows = int(self.a.m[self.members[:count]].max()) - j
+        order = order_list(self.a, self.members)
+        operands = (self.a.locator, self.lu.pivots.locator, order)
         if self.plan.shared_by_blocks:
-            self._factor_tall(j, len(active), rows)
+            self._factor_tall(j, operands, count, rows)
             return
         threads = self.plan.block(rows)
-        kernel = self._kernel("getrf_panel.cu", "getrf_panel", ROWS=self.plan.rows, **self.rule)
-        sources = (self.a.locator, self.pivots.locator, order_list(self.a, self.members))
-        arguments = (*sources, np.int32(j), *self._lists, self.info, self.bound)
+        arguments = (*operands, np.int32(j), *self.lists, *self.lu.results)
+        constants = {"ROWS": self.plan.rows, **self.lu.constants}
         shared = self.plan.shared(self.a.dtype, threads)
-        kernel((len(active),), (threads,), arguments, shared)
+        self._run("getrf_panel", (count,), threads, arguments, shared, **constants)
 
-    def _factor_tall(self, j: int, count: int, rows: int) -> None:
+    def _factor_tall(self, j: int, operands: tuple[Value, ...], count: int, rows: int) -> None:
         """Factor panels shared by several blocks; each launch has only blocks that are resident."""
-        device, threads = self.a.device, self.plan.block(rows)
+        device, dtype, threads = self.a.device, self.a.dtype, self.plan.block(rows)
         blocks = -(-rows // threads)
         if blocks > self.plan.max_blocks:
             max_rows = self.plan.max_blocks * threads
             raise ValueError(f"getrf takes matrices up to {max_rows} rows, not {rows}")
         together = self.plan.together(blocks, device.limits)
-        kernel = self._kernel("getrf_tall.cu", "getrf_tall", **self.rule)
-        sources = (self.a.locator, self.pivots.locator, order_list(self.a, self.members))
-        shared = self.plan.shared(self.a.dtype, threads)
+        shared = self.plan.shared(dtype, threads)
+        info, bound = self.lu.results
         for first in range(0, count, together):
             now = min(together, count - first)
-            exchange = device.xp.empty(now * self.plan.exchange(self.a.dtype, blocks), np.uint8)
-            position = np.int32(first), np.int32(j), *self._lists
-            arguments = (*sources, *position, self.info, exchange, self.arrived, self.bound)
-            kernel((blocks, now), (threads,), arguments, shared)
+            exchange = device.xp.empty(now * self.plan.exchange(dtype, blocks), np.uint8)
+            position = np.int32(first), np.int32(j), *self.lists
+            arguments = (*operands, *position, info, exchange, self.arrived, bound)
+            self._run("getrf_tall", (blocks, now), threads, arguments, shared, **self.lu.constants)
 
     def _strips(self, rights: np.ndarray, rows: np.ndarray, width: int) -> tuple[Value, int, int]:
         """List strips of ``width`` columns of each matrix: list, its length, number of strips."""
@@ -144,9 +165,9 @@ class Panels:
         plan = launch.lu.getrf_update(self.a.dtype)
         work, period, count = self._strips(rights, self.a.m - j, plan.columns)
         if count:
-            kernel = self._kernel("getrf_update.cu", "getrf_update")
-            arguments = (np.int32(j), np.int32(ALL_ROWS), *self._lists, work, np.int32(period))
-            kernel((count,), (plan.threads,), (self.a.locator, *arguments), plan.shared)
+            bounds = np.int32(j), np.int32(ALL_ROWS)
+            arguments = (self.a.locator, *bounds, *self.lists, work, np.int32(period))
+            self._run("getrf_update", (count,), plan.threads, arguments, plan.shared)
 
     def _eliminate(self, begin: int, end: int, last: int) -> None:
         """Update columns [end, last) by the panels of columns [begin, end)."""
@@ -157,9 +178,8 @@ class Panels:
         if count == 0:
             return
         bounds = (np.int32(x) for x in (begin, end, last))
-        kernel = self._kernel("laswp.cu", "laswp")
-        arguments = (a.locator, *bounds, *self._lists, work, np.int32(period))
-        kernel((count,), (plan.threads,), arguments)
+        arguments = (a.locator, *bounds, *self.lists, work, np.int32(period))
+        self._run("laswp", (count,), plan.threads, arguments)
         size, wide = end - begin, last - end if last < ALL_ROWS else ALL_ROWS
         u = Submatrix(a, begin, end, size, wide)
         blas3.trsm("L", "L", "N", "U", 1.0, Submatrix(a, begin, begin, size, size), u)
@@ -173,10 +193,9 @@ class Panels:
         lefts = (np.minimum(self.steps, end) - 1) // columns * columns - begin
         work, period, count = self._strips(np.maximum(lefts, 0), a.m, columns)
         if count:
-            kernel = self._kernel("laswp.cu", "laswp", LEFT=1)
             bounds = (np.int32(x) for x in (begin, end, columns))
-            arguments = (a.locator, *bounds, *self._lists, work, np.int32(period))
-            kernel((count,), (plan.threads,), arguments)
+            arguments = (a.locator, *bounds, *self.lists, work, np.int32(period))
+            self._run("laswp", (count,), plan.threads, arguments, LEFT=1)
 
     def _interchange_left(self, group: int) -> None:
         """Apply to all columns the row moves of the panels of later groups of columns."""
@@ -190,11 +209,11 @@ class Panels:
         together, shared = launch.lu.laswp_through_shared(
             rows, a.dtype, a.device.limits, plan.columns
         )
-        more = (*self._lists, np.int32(together), work, np.int32(period))
+        strips = work, np.int32(period)
         if together:
-            kernel = self._kernel("laswp.cu", "laswp_left")
-            kernel((count,), (plan.threads,), (a.locator, np.int32(group), *more), shared)
+            arguments = (a.locator, np.int32(group), *self.lists, np.int32(together), *strips)
+            self._run("laswp_left", (count,), plan.threads, arguments, shared)
         else:
-            kernel = self._kernel("laswp.cu", "laswp", LEFT=1)
             bounds = (np.int32(x) for x in (0, ALL_ROWS, group))
-            kernel((count,), (plan.threads,), (a.locator, *bounds, *more[:2], *more[3:]))
+            arguments = (a.locator, *bounds, *self.lists, *strips)
+            self._run("laswp", (count,), plan.threads, arguments, LEFT=1)

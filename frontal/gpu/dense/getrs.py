@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import launch
-from .getrf_panels import PivotRule
+from .getrf_panels import first_row
 from .launch.lu import RowsPlan
 from .operands import ALL_ROWS, MatrixBatch, order_list
 from .worklists import work_list
@@ -22,11 +22,11 @@ def solve_in_registers(
     share = -(-columns // max(-(-columns // numbers.share), 1))
     code = 1 if trans == "C" and a.dtype.kind != "c" else "NTC".index(trans)
     constants = {"WIDTH": 32 if plan.width > 16 else plan.width, "TRANS": code}
-    constants |= PivotRule(first=first).constants(a.dtype)[0]
-    kernel = a.device.kernel("getrs.cu", f"getrs_tiny_{a.wrapper}", a.dtype, **constants)
-    grid = (-(-a.count // plan.per_block), -(-columns // share))
+    constants |= first_row(first)
+    grid, threads = (-(-a.count // plan.per_block), -(-columns // share)), (plan.threads,)
     sources = (a.locator, pivots.locator, b.locator)
-    kernel(grid, (plan.threads,), (*sources, order, np.int32(a.count), np.int32(share)))
+    arguments = (*sources, order, np.int32(a.count), np.int32(share))
+    a.run("getrs_tiny", grid, threads, arguments, file="getrs.cu", **constants)
 
 
 def interchange(pivots: MatrixBatch, b: MatrixBatch, back: bool, first: int = 1) -> None:
@@ -43,10 +43,9 @@ def interchange(pivots: MatrixBatch, b: MatrixBatch, back: bool, first: int = 1)
     columns, shared = launch.lu.laswp_through_shared(b.max_m, b.dtype, device.limits)
     if columns == 0:
         raise ValueError(f"getrs takes matrices up to {_max_rows(b)} rows, not {b.max_m}")
-    constants = {"TRANS": int(back), **PivotRule(first=first).constants(b.dtype)[0]}
-    kernel = device.kernel("getrs.cu", f"getrs_rows_{b.wrapper}", b.dtype, **constants)
+    constants = {"TRANS": int(back), **first_row(first)}
     arguments = (b.locator, pivots.locator, np.int32(columns), work, np.int32(period))
-    kernel((count,), (plan.threads,), arguments, shared)
+    b.run("getrs_rows", (count,), (plan.threads,), arguments, shared, "getrs.cu", **constants)
 
 
 def _max_rows(b: MatrixBatch) -> int:

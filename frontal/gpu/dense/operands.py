@@ -224,6 +224,15 @@ class SourceBatch(NamedTuple):
     turned: bool = False
 
 
+def read_and_written(
+    a: MatrixBatch, source: SourceBatch | None
+) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, int]]:
+    """Return the locators of input and output, and INTO of common/matrix.cuh."""
+    if source is None:
+        return (a.locator, a.locator), {}
+    return (source.batch.locator, a.locator), {"INTO": 1 + source.turned}
+
+
 def op_sizes(operand: Submatrix, trans: str) -> tuple[np.ndarray, np.ndarray]:
     """Return rows and columns of op(A)."""
     return (operand.rows, operand.cols) if trans == "N" else (operand.cols, operand.rows)

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..runtime.array import NULL, Array, Kernel, Value
+from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
 from . import blas3, launch
 from .launch.cholesky import PotrfLaunch, PotrfTuning
-from .operands import MatrixBatch
+from .operands import MatrixBatch, SourceBatch, read_and_written
 
 _UPLO = {"L": 0, "U": 1}
 
@@ -26,8 +26,7 @@ def potrf(
     info: Array,
     uplo: str = "L",
     variant: str | None = None,
-    into: MatrixBatch | None = None,
-    turned: bool = False,
+    source: SourceBatch | None = None,
 ) -> None:
     """Factor Hermitian matrices, A = L·Lᴴ or A = Uᴴ·U; in place, the other triangle is unchanged.
 
@@ -40,21 +39,24 @@ def potrf(
     uplo : {"L", "U"}
     variant : {"tiny", "shared", "tiles", "tasks"}, optional
         One kernel for all matrices; default: chosen by size.
-    into : MatrixBatch, optional
-        Output of the factors, with zeros in the other triangle; may be ``a``.
-    turned : bool
-        ``a`` holds the transposes; only with an ``into`` other than ``a``.
+    source : SourceBatch, optional
+        Where the matrices are read from; factors are written to ``a``, with zeros in the other
+        triangle. May be ``a`` itself, not turned.
 
     Raises
     ------
     ValueError
         For an unknown variant.
     """
-    if variant is not None and variant not in _RUN:
-        raise ValueError(f"variant must be one of {sorted(_RUN)}, not {variant!r}")
+    if variant is not None and variant not in _LISTS:
+        raise ValueError(f"variant must be one of {sorted(_LISTS)}, not {variant!r}")
     numbers = launch.tuning("potrf", a.device.name)
     for plan, lists in _plans(a.device, a.n.tobytes(), a.dtype, numbers, variant):
-        _RUN[plan.kind](_Operands.create(a, into, turned), info, _UPLO[uplo], plan, lists)
+        locators, constants = read_and_written(a, source)
+        constants |= {"UPLO": _UPLO[uplo], **dict(plan.constants)}
+        arguments = (*locators, *_ARGUMENTS[plan.kind](a, info, plan, lists))
+        grid, threads = (lists.blocks,), (plan.threads,)
+        a.run(f"potrf_{plan.kind}", grid, threads, arguments, plan.shared, **constants)
 
 
 def potrs(a: MatrixBatch, b: MatrixBatch, uplo: str = "L") -> None:
@@ -69,22 +71,6 @@ def potrs(a: MatrixBatch, b: MatrixBatch, uplo: str = "L") -> None:
     first, second = ("N", "C") if uplo == "L" else ("C", "N")
     blas3.trsm("L", uplo, first, "N", 1.0, a, b)
     blas3.trsm("L", uplo, second, "N", 1.0, a, b)
-
-
-class _Operands(NamedTuple):
-    """Input and output batch, and INTO of common/matrix.cuh."""
-
-    a: MatrixBatch
-    to: MatrixBatch
-    into: int
-
-    @classmethod
-    def create(cls, a: MatrixBatch, into: MatrixBatch | None, turned: bool) -> _Operands:
-        return cls(a, a if into is None else into, 0 if into is None else 1 + turned)
-
-    @property
-    def locators(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.a.locator, self.to.locator
 
 
 class _Lists(NamedTuple):
@@ -153,10 +139,10 @@ def tiny_work(sizes: np.ndarray) -> np.ndarray:
     return np.array(work, np.int64).reshape(-1, 3)
 
 
-def _run_tiny(a: _Operands, info: Array, uplo: int, plan: PotrfLaunch, lists: _Lists) -> None:
-    kernel = _kernel(a, uplo, plan)
-    arguments = (*a.locators, lists.order, lists.work, np.int32(a.to.count), info)
-    kernel((lists.blocks,), (plan.threads,), arguments, plan.shared)
+def _tiny_arguments(
+    a: MatrixBatch, info: Array, _: PotrfLaunch, lists: _Lists
+) -> tuple[Value, ...]:
+    return lists.order, lists.work, np.int32(a.count), info
 
 
 # --- matrices in shared memory -------------------------------------------------------------------
@@ -168,10 +154,10 @@ def _shared_lists(device: Device, n: np.ndarray, plan: PotrfLaunch, _: PotrfTuni
     return _Lists(len(plan.matrices), order=order)
 
 
-def _run_shared(a: _Operands, info: Array, uplo: int, plan: PotrfLaunch, lists: _Lists) -> None:
-    kernel = _kernel(a, uplo, plan)
-    arguments = (*a.locators, lists.order, info)
-    kernel((lists.blocks,), (plan.threads,), arguments, plan.shared)
+def _shared_arguments(
+    a: MatrixBatch, info: Array, _: PotrfLaunch, lists: _Lists
+) -> tuple[Value, ...]:
+    return lists.order, info
 
 
 # --- tiles that are tasks ------------------------------------------------------------------------
@@ -219,26 +205,22 @@ def task_list(sizes: np.ndarray, tile: int, group: int) -> tuple[np.ndarray, int
     return np.ascontiguousarray(tasks), int(down.sum())
 
 
-def _run_tasks(a: _Operands, info: Array, uplo: int, plan: PotrfLaunch, lists: _Lists) -> None:
-    xp, rows, dtype = a.to.device.xp, lists.rows, a.to.dtype
-    state, inverses = xp.zeros(rows + 1, np.int32), xp.empty(rows * plan.inverse_entries, dtype)
-    arguments = (*a.locators, lists.work, np.int32(lists.tasks), state, inverses, info)
-    if plan.kind == "tiles":
-        outside = lists.blocks * plan.outside
-        arguments += (xp.empty(outside, dtype) if outside else NULL,)
-    _kernel(a, uplo, plan)((lists.blocks,), (plan.threads,), arguments, plan.shared)
+def _task_arguments(
+    a: MatrixBatch, info: Array, plan: PotrfLaunch, lists: _Lists
+) -> tuple[Value, ...]:
+    xp, rows = a.device.xp, lists.rows
+    state, inverses = xp.zeros(rows + 1, np.int32), xp.empty(rows * plan.inverse_entries, a.dtype)
+    arguments = (lists.work, np.int32(lists.tasks), state, inverses, info)
+    if plan.kind == "tasks":
+        return arguments
+    outside = lists.blocks * plan.outside
+    return (*arguments, xp.empty(outside, a.dtype) if outside else NULL)
 
 
-def _kernel(a: _Operands, uplo: int, plan: PotrfLaunch) -> Kernel:
-    name, to = f"potrf_{plan.kind}", a.to
-    constants = {"UPLO": uplo, **dict(plan.constants), **({"INTO": a.into} if a.into else {})}
-    return to.device.kernel(f"{name}.cu", f"{name}_{to.wrapper}", to.dtype, **constants)
-
-
-_RUN = {"tiny": _run_tiny, "shared": _run_shared, "tiles": _run_tasks, "tasks": _run_tasks}
-_LISTS = {
-    "tiny": _tiny_lists,
-    "shared": _shared_lists,
-    "tiles": _task_lists,
-    "tasks": _task_lists,
+_LISTS = {"tiny": _tiny_lists, "shared": _shared_lists, "tiles": _task_lists, "tasks": _task_lists}
+_ARGUMENTS = {
+    "tiny": _tiny_arguments,
+    "shared": _shared_arguments,
+    "tiles": _task_arguments,
+    "tasks": _task_arguments,
 }

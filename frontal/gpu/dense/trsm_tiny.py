@@ -47,6 +47,7 @@ def trsm_tiny(
     )
     numbers = (_SIDE[about[0]], _UPLO[about[1]], _TRANS.index(about[2]), _DIAG[about[3]])
     arguments = (
+        dtype.type(alpha),
         *(np.int32(x) for x in numbers),
         *a.arguments,
         *source.arguments,
@@ -55,7 +56,6 @@ def trsm_tiny(
         np.int32(b.batch.count),
         np.int32(strips),
     )
+    grid, threads = (-(-b.batch.count * strips // plan.per_block),), (plan.threads,)
     constants = {"WIDTH": plan.width, "RIGHTS": plan.lanes}
-    kernel = device.kernel("trsm_tiny.cu", f"trsm_tiny_{b.batch.wrapper}", dtype, **constants)
-    blocks = -(-b.batch.count * strips // plan.per_block)
-    kernel((blocks,), (plan.threads,), (dtype.type(alpha), *arguments), plan.shared)
+    b.batch.run("trsm_tiny", grid, threads, arguments, plan.shared, **constants)

@@ -9,7 +9,8 @@ import pytest
 import scipy.linalg
 
 from frontal.gpu.dense import batched, potrf
-from frontal.gpu.dense.lists import Batch
+from frontal.gpu.dense.lists import Batch, described
+from frontal.gpu.dense.operands import SourceBatch
 
 from ...emulation.borders import eps
 from .batched_tools import Gpu, close, each, matrices, numbers, one
@@ -63,9 +64,9 @@ def test_cholesky_of_every_kernel_elsewhere(device, variant, turned, uplo):
     given = [x + (y if uplo == "L" else y.T) for x, y in zip(a, wrong, strict=True)]
     held = [device.upload(x if turned else x.T).T for x in given]
     out = [device.upload(np.full(x.shape, np.nan, x.dtype)).T for x in a]
-    batches = [Batch.from_list("a", x, device).described(device) for x in (held, out)]
+    batches = [described(Batch.from_list("a", x, device), device) for x in (held, out)]
     info = device.upload(np.full(len(a), -1, np.int32))
-    potrf.potrf(batches[0], info, uplo, variant, batches[1], turned)
+    potrf.potrf(batches[1], info, uplo, variant, SourceBatch(batches[0], turned))
     assert not device.download(info).any()
     for x, y in zip(out, a, strict=True):
         close(device.download(x), scipy.linalg.cholesky(y, lower=uplo == "L"))

@@ -8,6 +8,7 @@ import scipy.linalg
 
 from frontal.gpu.dense import blas3, launch
 from frontal.gpu.dense.lists import Batch as Listed
+from frontal.gpu.dense.lists import described
 from frontal.gpu.dense.operands import MatrixBatch, SourceBatch
 from frontal.gpu.runtime.limits import H200, Limits
 
@@ -43,7 +44,7 @@ def test_b_stays_where_it_is_elsewhere(device, wrapper, turned, side):
     def batch(arrays):
         columns = [device.upload(x.T) for x in arrays]
         if wrapper == "vbatched":
-            return Listed.from_list("a", [x.T for x in columns], device).described(device), columns
+            return described(Listed.from_list("a", [x.T for x in columns], device), device), columns
         stack = device.upload(np.stack([x.T for x in arrays])).swapaxes(-1, -2)
         return MatrixBatch.from_array(device, stack[0] if wrapper == "native" else stack), stack
 

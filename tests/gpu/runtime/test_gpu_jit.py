@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from frontal.gpu.dense.lists import Batch as Listed
+from frontal.gpu.dense.lists import described
 from frontal.gpu.dense.operands import MatrixBatch, leading_dimension
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.kernel import CudaKernel
@@ -110,7 +111,7 @@ def test_one_size():
 
 def test_many_sizes():
     arrays = [np.empty((n, n), order="F") for n in (3, 0, 5)]
-    batch = Listed.from_list("a", arrays, HostDevice()).described(HostDevice())
+    batch = described(Listed.from_list("a", arrays, HostDevice()), HostDevice())
     assert batch.wrapper == "vbatched"
     pointers, table = batch.keep[:2]
     assert pointers.tolist() == [a.ctypes.data for a in arrays]
@@ -119,7 +120,7 @@ def test_many_sizes():
 
 
 def test_no_matrices():
-    batch = Listed.from_list("a", [], HostDevice()).described(HostDevice())
+    batch = described(Listed.from_list("a", [], HostDevice()), HostDevice())
     assert (batch.count, batch.max_n) == (0, 0)
 
 

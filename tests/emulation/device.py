@@ -189,9 +189,9 @@ class EmulatedDevice:
         """Address of memory that was taken."""
         return self.pointer(memory)
 
-    def zero(self, memory: np.ndarray, first: int, size: int) -> None:
-        """Clear bytes of memory that was taken."""
-        memory[first : first + size] = 0
+    def zero(self, memory: np.ndarray, size: int) -> None:
+        """Clear the first bytes of memory that was taken."""
+        memory[:size] = 0
 
     def view(self, memory: Any, first: int, shape: Any, dtype: Any, strides: Any) -> np.ndarray:
         """Return an array that begins at byte ``first`` of memory that was taken."""

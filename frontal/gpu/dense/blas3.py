@@ -29,7 +29,7 @@ from .operands import (
 )
 from .structs import INVERSES, TRIANGLE
 from .trsm_tiny import is_tiny, trsm_tiny
-from .vendor import vendor_of
+from .vendor import Product, vendor_of
 from .worklists import work_list
 
 _NO_INVERSES = np.zeros((), INVERSES.dtype)
@@ -71,33 +71,19 @@ def gemm(
     require("op(A), op(B) and C", (rows, c.rows), (inner, depth), (cols, c.cols))
     device, dtype = c.batch.device, c.batch.dtype
     vendor, numbers = vendor_of(device), launch.tuning("gemm", device.name)
-    trans = trans_a, trans_b
-    if vendor and tile is None and vendor.gemm(trans, alpha, a, b, beta, c, numbers.vendor):
+    product = Product((trans_a, trans_b), alpha, a, b, beta, c)
+    if vendor and tile is None and vendor.gemm(product, numbers.vendor):
         return
     chosen = _product_tile("gemm", c, 1.0, tile)
-    sides = chosen.rows, chosen.cols
-    if (
-        vendor
-        and stacked
-        and vendor.gemm_of_stacks(
-            trans,
-            alpha,
-            a,
-            b,
-            beta,
-            c,
-            min_order=numbers.stacks,
-            together=numbers.together,
-            tile=sides,
-        )
-    ):
+    if vendor and stacked and vendor.gemm_of_stacks(product, numbers, chosen):
         return
     if alpha == 0:
         a, b = without_depth(a, trans_a, 1), without_depth(b, trans_b, 0)
         inner = np.zeros_like(inner)
     if beta == 1:
         rows = np.where(inner > 0, rows, 0)
-    work, period, count = work_list(device, rows, cols, inner, sides, None, _group(device, "gemm"))
+    sides = chosen.rows, chosen.cols
+    work, period, count = work_list(device, rows, cols, inner, sides, None, numbers.group)
     if count == 0:
         return
     constants = {"TRANS_A": _code(trans_a, dtype), "TRANS_B": _code(trans_b, dtype)}
@@ -139,18 +125,18 @@ def herk(
     rows, inner = op_sizes(a, trans)
     require("op(A) and C", (rows, c.rows), (rows, c.cols))
     device, dtype = c.batch.device, c.batch.dtype
-    vendor, min_order = vendor_of(device), launch.tuning("herk", device.name).vendor
+    vendor, numbers = vendor_of(device), launch.tuning("herk", device.name)
     plain = dtype.kind != "c" or (not conjugate and trans != "C")
-    if vendor and tile is None and plain and vendor.syrk(uplo, trans, alpha, a, beta, c, min_order):
+    product = Product((trans, "T" if trans == "N" else "N"), alpha, a, a, beta, c)
+    if vendor and tile is None and plain and vendor.syrk(uplo, product, numbers.vendor):
         return
     if alpha == 0:
         a, inner = without_depth(a, trans, 1), np.zeros_like(inner)
     if beta == 1:
         rows = np.where(inner > 0, rows, 0)
     chosen = _product_tile("herk", c, 0.5, tile)
-    work, period, count = work_list(
-        device, rows, rows, inner, (chosen.rows, chosen.cols), uplo, _group(device, "herk")
-    )
+    sides = chosen.rows, chosen.cols
+    work, period, count = work_list(device, rows, rows, inner, sides, uplo, numbers.group)
     if count == 0:
         return
     constants = {
@@ -362,10 +348,6 @@ def _product_tile(routine: str, c: Submatrix, share: float, tile: int | None) ->
     entries = int(share * (rows.astype(np.int64) * cols).sum())
     m, n = int(rows.max(initial=0)), int(cols.max(initial=0))
     return launch.products.product_tile(m, n, entries, dtype, device.limits, numbers)
-
-
-def _group(device: Device, routine: str) -> int:
-    return launch.tuning(routine, device.name).group
 
 
 def _code(trans: str, dtype: np.dtype) -> int:

@@ -9,16 +9,46 @@ from __future__ import annotations
 
 from functools import cache
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 from ..runtime.array import Array
 from ..runtime.device import Device
+from .launch.products import GemmTuning, Tile
 from .operands import MatrixBatch, Submatrix, op_sizes
 
 _OPERATION = {"N": 0, "T": 1, "C": 2}  # cublasOperation_t
 _FILL = {"L": 0, "U": 1}  # cublasFillMode_t
 _LETTER = {"f": "s", "d": "d", "F": "c", "D": "z"}
+
+
+class Product(NamedTuple):
+    """C = alpha op(A) op(B) + beta C, for each matrix of a batch."""
+
+    trans: tuple[str, str]
+    alpha: complex
+    a: Submatrix
+    b: Submatrix
+    beta: complex
+    c: Submatrix
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Sizes m, n and k of the first matrix; zeros for an empty batch."""
+        if not self.c.batch.count:
+            return 0, 0, 0
+        return int(self.c.rows[0]), int(self.c.cols[0]), int(op_sizes(self.a, self.trans[0])[1][0])
+
+    @property
+    def letter(self) -> str:
+        """The letter of the scalar type in BLAS names."""
+        return _LETTER[self.c.batch.dtype.char]
+
+    def scalars(self) -> tuple[np.ndarray, int, int]:
+        """Return alpha and beta in host memory, and their addresses."""
+        scalars = np.array([self.alpha, self.beta], self.c.batch.dtype)
+        return scalars, scalars.ctypes.data, scalars[1:].ctypes.data
 
 
 class Vendor:
@@ -30,120 +60,57 @@ class Vendor:
 
         self._cublas, self._cusolver, self._handles = cublas, cusolver, device
 
-    def gemm(
-        self,
-        trans: tuple[str, str],
-        alpha: complex,
-        a: Submatrix,
-        b: Submatrix,
-        beta: complex,
-        c: Submatrix,
-        min_order: int,
-    ) -> bool:
-        """Compute C = alpha op(A) op(B) + beta C, if m·n·k is at least ``min_order`` cubed."""
-        depth = int(op_sizes(a, trans[0])[1][0]) if c.batch.count else 0
-        if not _is_large(c, depth, min_order):
+    def gemm(self, product: Product, min_order: int) -> bool:
+        """Compute one product if m·n·k is at least ``min_order`` cubed."""
+        if not _is_large(product, min_order):
             return False
-        name, handle = f"{_LETTER[c.batch.dtype.char]}gemm", self._handles.get_cublas_handle()
-        scalars = np.array([alpha, beta], c.batch.dtype)
-        getattr(self._cublas, name)(
-            handle,
-            *(_OPERATION[x] for x in trans),
-            int(c.rows[0]),
-            int(c.cols[0]),
-            depth,
-            scalars[:1].ctypes.data,
-            *_place(a),
-            *_place(b),
-            scalars[1:].ctypes.data,
-            *_place(c),
-        )
+        _scalars, alpha, beta = product.scalars()
+        a, b, c = (_place(x) for x in (product.a, product.b, product.c))
+        ops = (_OPERATION[x] for x in product.trans)
+        handle, run = self._handles.get_cublas_handle(), f"{product.letter}gemm"
+        getattr(self._cublas, run)(handle, *ops, *product.sizes, alpha, *a, *b, beta, *c)
         return True
 
-    def gemm_of_stacks(
-        self,
-        trans: tuple[str, str],
-        alpha: complex,
-        a: Submatrix,
-        b: Submatrix,
-        beta: complex,
-        c: Submatrix,
-        *,
-        min_order: int,
-        together: int,
-        tile: tuple[int, int],
-    ) -> bool:
-        """Compute `gemm` for each matrix of stacks of one size; one A or B may serve all of C.
+    def gemm_of_stacks(self, product: Product, numbers: GemmTuning, tile: Tile) -> bool:
+        """Compute the products of stacks of one size; one A or B may serve all of C.
 
-        The sum of m·n·k over the stack, with m and n padded to tiles as in this package's kernels,
-        must be at least `together`; complex products count four times.
+        m·n·k must be at least ``numbers.stacks`` cubed. Its sum over the stack, with m and n padded
+        to tiles as in this package's kernels, must be at least ``numbers.together``; complex
+        products count four times.
         """
-        count = c.batch.count
-        stacks = all(x.batch.wrapper == "batched" and not x.batch.locator["p"] for x in (a, b, c))
-        depth = int(op_sizes(a, trans[0])[1][0]) if count else 0
-        if not (stacks and _work(c, depth) >= min_order**3):
+        operands, batch = (product.a, product.b, product.c), product.c.batch
+        count, (m, n, depth) = batch.count, product.sizes
+        stacks = all(x.batch.wrapper == "batched" and not x.batch.locator["p"] for x in operands)
+        if not (stacks and m * n * depth >= numbers.stacks**3):
             return False
-        m, n = int(c.rows[0]), int(c.cols[0])
-        padded = [-(-size // side) * side for size, side in zip((m, n), tile, strict=True)]
-        if count * prod(padded) * depth * (4 if c.batch.dtype.kind == "c" else 1) < together:
+        sides = tile.rows, tile.cols
+        padded = [-(-size // side) * side for size, side in zip((m, n), sides, strict=True)]
+        together = count * prod(padded) * depth * (4 if batch.dtype.kind == "c" else 1)
+        if together < numbers.together:
             return False
-        letter = _LETTER[c.batch.dtype.char]
-        product, handles = getattr(self._cublas, f"{letter}gemmStridedBatched"), self._handles
-        scalars = np.array([alpha, beta], c.batch.dtype)
-        (at_a, *layout_a), (at_b, *layout_b), (at_c, *layout_c) = map(_places, (a, b, c))
-        alpha_address, beta_address = (x.ctypes.data for x in (scalars, scalars[1:]))
-        op_a, op_b = (_OPERATION[x] for x in trans)
+        run = getattr(self._cublas, f"{product.letter}gemmStridedBatched")
+        scalars, alpha, beta = product.scalars()
+        (at_a, *layout_a), (at_b, *layout_b), (at_c, *layout_c) = map(_places, operands)
+        head = *(_OPERATION[x] for x in product.trans), m, n, depth, alpha
+        tail = *layout_b, beta
+        handle_of = self._handles.get_cublas_handle
 
         def enqueue(a: int, b: int, c: int, _keep: np.ndarray = scalars) -> None:
-            handle = handles.get_cublas_handle()
-            product(
-                handle,
-                op_a,
-                op_b,
-                m,
-                n,
-                depth,
-                alpha_address,
-                a,
-                *layout_a,
-                b,
-                *layout_b,
-                beta_address,
-                c,
-                *layout_c,
-                count,
-            )
+            run(handle_of(), *head, a, *layout_a, b, *tail, c, *layout_c, count)
 
-        c.batch.device.call(enqueue, (at_a, at_b, at_c))
+        batch.device.call(enqueue, (at_a, at_b, at_c))
         return True
 
-    def syrk(
-        self,
-        uplo: str,
-        trans: str,
-        alpha: complex,
-        a: Submatrix,
-        beta: complex,
-        c: Submatrix,
-        min_order: int,
-    ) -> bool:
-        """Compute C = alpha A Aᵀ + beta C or alpha Aᵀ A + beta C, if n·n·k ≥ ``min_order``³."""
-        depth = int(op_sizes(a, trans)[1][0]) if c.batch.count else 0
-        if not _is_large(c, depth, min_order):
+    def syrk(self, uplo: str, product: Product, min_order: int) -> bool:
+        """Compute a triangle of C for op(B) = op(A)ᵀ, if n·n·k ≥ ``min_order``³."""
+        if not _is_large(product, min_order):
             return False
-        name, handle = f"{_LETTER[c.batch.dtype.char]}syrk", self._handles.get_cublas_handle()
-        scalars = np.array([alpha, beta], c.batch.dtype)
-        getattr(self._cublas, name)(
-            handle,
-            _FILL[uplo],
-            min(_OPERATION[trans], 1),
-            int(c.rows[0]),
-            depth,
-            scalars[:1].ctypes.data,
-            *_place(a),
-            scalars[1:].ctypes.data,
-            *_place(c),
-        )
+        _scalars, alpha, beta = product.scalars()
+        _, n, depth = product.sizes
+        about = _FILL[uplo], min(_OPERATION[product.trans[0]], 1), n, depth
+        a, c = _place(product.a), _place(product.c)
+        handle, run = self._handles.get_cublas_handle(), f"{product.letter}syrk"
+        getattr(self._cublas, run)(handle, *about, alpha, *a, beta, *c)
         return True
 
     def getrf(self, a: MatrixBatch, pivots: MatrixBatch, info: Array, min_order: int) -> bool:
@@ -151,20 +118,11 @@ class Vendor:
         if a.wrapper != "native" or min(a.max_m, a.max_n) < min_order:
             return False
         letter, handle = _LETTER[a.dtype.char], self._handles.get_cusolver_handle()
-        m, n, ld = int(a.m[0]), int(a.n[0]), int(a.ld[0])
-        address = int(a.locator["a"])
-        size = getattr(self._cusolver, f"{letter}getrf_bufferSize")(handle, m, n, address, ld)
-        work = a.device.xp.empty(size, a.dtype)
-        getattr(self._cusolver, f"{letter}getrf")(
-            handle,
-            m,
-            n,
-            address,
-            ld,
-            work.data.ptr,
-            int(pivots.locator["a"]),
-            a.device.pointer(info),
-        )
+        matrix = tuple(int(a.locator[name]) for name in ("m", "n", "a", "ld"))
+        entries = getattr(self._cusolver, f"{letter}getrf_bufferSize")(handle, *matrix)
+        work = a.device.xp.empty(entries, a.dtype)
+        results = int(pivots.locator["a"]), a.device.pointer(info)
+        getattr(self._cusolver, f"{letter}getrf")(handle, *matrix, work.data.ptr, *results)
         return True
 
 
@@ -178,13 +136,9 @@ def _vendor() -> Vendor:
     return Vendor()
 
 
-def _is_large(c: Submatrix, depth: int, min_order: int) -> bool:
-    return c.batch.wrapper == "native" and depth > 0 and _work(c, depth) >= min_order**3
-
-
-def _work(c: Submatrix, depth: int) -> int:
-    """Return m·n·k of the product for the first C."""
-    return int(c.rows[0]) * int(c.cols[0]) * depth if c.batch.count else 0
+def _is_large(product: Product, min_order: int) -> bool:
+    work, single = prod(product.sizes), product.c.batch.wrapper == "native"
+    return single and product.sizes[2] > 0 and work >= min_order**3
 
 
 def _place(operand: Submatrix) -> tuple[int, int]:

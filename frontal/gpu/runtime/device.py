@@ -249,9 +249,9 @@ class Device:
         """Return the address of allocated memory."""
         return int(memory.ptr)
 
-    def zero(self, memory: DeviceMemory, first: int, size: int) -> None:
-        """Clear bytes of allocated memory."""
-        (memory + first).memset_async(0, size)
+    def zero(self, memory: DeviceMemory, size: int) -> None:
+        """Clear the first bytes of allocated memory."""
+        memory.memset_async(0, size)
 
     def view(
         self,

@@ -12,18 +12,19 @@ import ctypes
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .array import Array, Kernel, Value
+from .array import Array, Value
 from .device import Device
 
 _ALIGNMENT = 512  # bytes, of blocks in one allocation; that of CuPy's pool
+_ARGUMENT_ALIGNMENT = 16  # bytes
 
 
-class _MemoryRange(NamedTuple):
+class _Block(NamedTuple):
     """Memory that a call uses: an input, or an allocation."""
 
     begin: int
@@ -32,33 +33,22 @@ class _MemoryRange(NamedTuple):
     array: Array | None = None  # keeps the memory alive
 
 
-class _ReadyLaunch(Protocol):
-    """A launch that can be prepared: see `Kernel.ready`."""
+class _Launch(NamedTuple):
+    """A launch: its arguments by their offsets, and `Kernel.ready` as a function of their table."""
 
-    def ready(
-        self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0
-    ) -> Callable[[int], object]: ...
-
-
-class _RecordedLaunch(NamedTuple):
-    kernel: _ReadyLaunch
-    grid: Sequence[int]
-    block: Sequence[int]
-    arguments: tuple[bytes, ...]
-    shared: int
+    ready: Callable[[int], Callable[[int], object]]
+    arguments: Sequence[int]
 
 
 class _Relocation(NamedTuple):
-    """An address among the arguments: its position, and its block and offset."""
+    """An address among the arguments: its offset, its block, and its offset in the block."""
 
-    launch: int
-    argument: int
-    byte: int
+    place: int
     block: int
     offset: int
 
 
-class Result(NamedTuple):
+class _Result(NamedTuple):
     """An array that a call returns."""
 
     block: int
@@ -66,6 +56,31 @@ class Result(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype
     strides: tuple[int, ...]
+
+
+class _Recording:
+    """Launches of a call, with their packed arguments."""
+
+    def __init__(self, inputs: Sequence[_Block]) -> None:
+        self.inputs = len(inputs)
+        self.blocks = list(inputs)  # the inputs, then the allocations
+        self.launches: list[_Launch] = []
+        self.arguments = bytearray()
+        self.relocations: list[_Relocation] = []
+        self.persistent: list[Value] = []  # arrays such as work lists, kept alive
+
+    def find(self, address: int) -> tuple[int, int] | None:
+        """Return the block and the offset of an address; None if it is in no block."""
+        for k, block in enumerate(self.blocks):
+            if block.begin <= address < block.end:
+                return k, address - block.begin
+        return None
+
+    def add_argument(self, value: bytes) -> int:
+        """Append an argument; return its offset."""
+        start = len(self.arguments)
+        self.arguments += value + bytes(-len(value) % _ARGUMENT_ALIGNMENT)
+        return start
 
 
 class LaunchRecorder:
@@ -82,19 +97,11 @@ class LaunchRecorder:
 
     def __init__(self, device: Device, inputs: Sequence[Array]) -> None:
         self._device = device
-        self.name, self.limits, self.cuda, self.index = (
-            device.name,
-            device.limits,
-            device.cuda,
-            device.index,
-        )
+        self.name, self.limits = device.name, device.limits
+        self.cuda, self.index = device.cuda, device.index
         self.xp = _RecordingMemory(self, device)
-        self._blocks = [_MemoryRange(*_extent(device.pointer(x), x)) for x in inputs]
-        self._launches: list[_RecordedLaunch] = []
-        self._holes: list[_Relocation] = []
-        self._keep: list[Value] = []
+        self._recording = _Recording([_Block(*_extent(device.pointer(x), x)) for x in inputs])
         self._staying: list[tuple[int, int]] = []  # where structs may point besides blocks
-        self._inputs = len(inputs)
         self._complete = disjoint(device.pointers(inputs), inputs) and all(x.size for x in inputs)
 
     def __hash__(self) -> int:
@@ -125,141 +132,137 @@ class LaunchRecorder:
         """Record a persistent array, which structs may point into."""
         begin = self._device.pointer(array)
         self._staying.append((begin, begin + array.nbytes))
-        self._keep.append(array)
+        self._recording.persistent.append(array)
         return array
 
-    def kernel(self, file: str, entry: str, dtype: npt.DTypeLike, **constants: int) -> Kernel:
+    def kernel(
+        self, file: str, entry: str, dtype: npt.DTypeLike, **constants: int
+    ) -> Callable[..., None]:
         """Return an entry of a kernel file whose launches are recorded."""
-        return _RecordedKernel(self, self._device.kernel(file, entry, dtype, **constants))
+        kernel = self._device.kernel(file, entry, dtype, **constants)
+
+        def launch(
+            grid: Sequence[int], block: Sequence[int], arguments: Sequence[Value], shared: int = 0
+        ) -> None:
+            kernel(grid, block, arguments, shared)
+            self._add_launch(lambda table: kernel.ready(grid, block, table, shared), arguments)
+
+        return launch
 
     def call(self, function: Callable[..., object], addresses: Sequence[int]) -> None:
         """Call a function that enqueues work of a library with addresses, and record it."""
         function(*addresses)
-        kernel = _RecordedLibrary(function, len(addresses))
-        self.launched(kernel, (), (), [np.uint64(x) for x in addresses], 0)
+
+        def ready(table: int) -> Callable[[int], object]:
+            places = (ctypes.c_uint64 * len(addresses)).from_address(table)
+            values = [ctypes.c_uint64.from_address(place) for place in places]
+            return lambda stream: function(*[x.value for x in values])  # uses the current stream
+
+        self._add_launch(ready, [np.uint64(x) for x in addresses])
 
     def took(self, array: Array, zero: bool) -> Array:
         """Record allocated memory."""
         begin = self._device.pointer(array)
         if array.size:
-            self._blocks.append(_MemoryRange(begin, begin + array.nbytes, zero, array))
+            self._recording.blocks.append(_Block(begin, begin + array.nbytes, zero, array))
         return array
 
-    def launched(
-        self,
-        kernel: _ReadyLaunch,
-        grid: Sequence[int],
-        block: Sequence[int],
-        arguments: Sequence[Value],
-        shared: int,
+    def _add_launch(
+        self, ready: Callable[[int], Callable[[int], object]], arguments: Sequence[Value]
     ) -> None:
-        """Record a launch, and the addresses among its arguments."""
-        values = tuple(self._noted(i, x) for i, x in enumerate(arguments))
-        self._launches.append(_RecordedLaunch(kernel, tuple(grid), tuple(block), values, shared))
+        offsets = [self._add_argument(x) for x in arguments]
+        self._recording.launches.append(_Launch(ready, offsets))
 
-    def _noted(self, i: int, argument: Value) -> bytes:
+    def _add_argument(self, argument: Value) -> int:
+        """Record an argument and the addresses in it; return its offset."""
         if isinstance(argument, np.generic) or argument.dtype.kind == "V":
             value = np.asarray(argument)
+            start = self._recording.add_argument(value.tobytes())
             for byte in _addresses(value.dtype):
-                self._address(i, byte, int(np.frombuffer(value.tobytes(), "u8", 1, byte)[0]), True)
-            return value.tobytes()
+                address = int(np.frombuffer(value.tobytes(), "u8", 1, byte)[0])
+                if not (self._relocate(start + byte, address) or self._stays_at(address)):
+                    self.give_up()
+            return start
         address = self._device.pointer(_array(argument))
-        if not self._address(i, 0, address, False):
-            self._keep.append(argument)  # such as a work list
-        return np.uint64(address).tobytes()
+        start = self._recording.add_argument(np.uint64(address).tobytes())
+        if not self._relocate(start, address):
+            self._recording.persistent.append(argument)
+        return start
 
-    def _address(self, argument: int, byte: int, address: int, must: bool) -> bool:
-        """Record an address in known memory; return whether it is one."""
-        if not address:
-            return True
-        for k, block in enumerate(self._blocks):
-            if block.begin <= address < block.end:
-                self._holes.append(
-                    _Relocation(len(self._launches), argument, byte, k, address - block.begin)
-                )
-                return True
-        if must and not any(begin <= address < end for begin, end in self._staying):
-            self.give_up()
-        return False
+    def _relocate(self, place: int, address: int) -> bool:
+        """Record an address in a block; return whether it is in one, or null."""
+        position = self._recording.find(address) if address else None
+        if position:
+            self._recording.relocations.append(_Relocation(place, *position))
+        return not address or position is not None
+
+    def _stays_at(self, address: int) -> bool:
+        return any(begin <= address < end for begin, end in self._staying)
 
     def recorded(self, results: Sequence[Array]) -> LaunchPlan | None:
         """Return a plan that computes the results from other inputs; None if incomplete."""
         outputs = []
         for array in results:
-            address = self._device.pointer(array)
-            for k, block in enumerate(self._blocks):
-                if k >= self._inputs and block.begin <= address < block.end:
-                    outputs.append(
-                        Result(k, address - block.begin, array.shape, array.dtype, array.strides)
-                    )
-        plan = None
-        if self._complete and len(outputs) == len(results):
-            plan = LaunchPlan(
-                self._device,
-                self._inputs,
-                self._blocks[self._inputs :],
-                self._launches,
-                self._holes,
-                outputs,
-                self._keep,
-            )
-        return plan
+            position = self._recording.find(self._device.pointer(array))
+            if position and position[0] >= self._recording.inputs:
+                outputs.append(_Result(*position, array.shape, array.dtype, array.strides))
+        if not self._complete or len(outputs) < len(results):
+            return None
+        return LaunchPlan(self._device, self._recording, outputs)
 
     def forget(self) -> None:
         """Release the memory: cached work lists refer to the recorder."""
-        self._blocks, self._launches, self._holes, self._keep = [], [], [], []
+        self._recording = _Recording([])
 
 
 class LaunchPlan:
     """Launches of a call, to be repeated: see the module docstring."""
 
-    def __init__(
-        self,
-        device: Device,
-        inputs: int,
-        blocks: Sequence[_MemoryRange],
-        launches: Sequence[_RecordedLaunch],
-        holes: Sequence[_Relocation],
-        results: Sequence[Result],
-        keep: Sequence[Value],
-    ) -> None:
-        self._device, self._keep, self._lock = device, keep, Lock()
-        results = [r._replace(block=r.block - inputs) for r in results]
-        self._take(blocks, [r.block for r in results])
-        self._results = [(self._places[r.block][0], r[1:]) for r in results]
-        starts, self._packed, self._tables = _pack([x.arguments for x in launches])
+    def __init__(self, device: Device, recording: _Recording, results: Sequence[_Result]) -> None:
+        self._device, self._keep, self._lock = device, recording.persistent, Lock()
+        places = self._place(recording, [r.block for r in results])
+        self._results = [
+            (places[r.block][0] - recording.inputs, (r.offset, r.shape, r.dtype, r.strides))
+            for r in results
+        ]
+        self._packed = np.frombuffer(recording.arguments or bytes(8), np.uint64).copy()
         self._words = memoryview(self._packed).cast("B").cast("Q")
-        self._holes = []
-        for hole in holes:
-            place = (starts[hole.launch][hole.argument] + hole.byte) // 8
-            if hole.block < inputs:
-                self._holes.append((place, hole.block, hole.offset))
-            else:
-                memory, offset = self._places[hole.block - inputs]
-                self._holes.append((place, inputs + memory, offset + hole.offset))
-        self._launches: list[Callable[[int], object]] = [
-            x.kernel.ready(x.grid, x.block, table.ctypes.data, x.shared)
-            for x, table in zip(launches, self._tables, strict=True)
+        self._relocations = []
+        for place, block, offset in recording.relocations:
+            memory, first = places[block]
+            self._relocations.append((place // 8, memory, first + offset))
+        self._tables = [
+            np.array(x.arguments, np.uint64) + np.uint64(self._packed.ctypes.data)
+            for x in recording.launches
+        ]
+        self._launches = [
+            x.ready(table.ctypes.data)
+            for x, table in zip(recording.launches, self._tables, strict=True)
         ]
 
-    def _take(self, blocks: Sequence[_MemoryRange], results: Sequence[int]) -> None:
-        """Choose the allocations: one for each result, one for all other blocks."""
-        result_blocks = sorted(set(results))
-        self._sizes = [blocks[k].end - blocks[k].begin for k in result_blocks]
-        self._places = {k: (i, 0) for i, k in enumerate(result_blocks)}
-        self._cleared = [
-            (i, 0, size) for i, size in enumerate(self._sizes) if blocks[result_blocks[i]].zero
-        ]
-        others = [k for k in range(len(blocks)) if k not in self._places]
-        end, zeros = 0, 0
-        for k in sorted(others, key=lambda k: not blocks[k].zero):
-            self._places[k] = len(result_blocks), end
-            end += -(-(blocks[k].end - blocks[k].begin) // _ALIGNMENT) * _ALIGNMENT
-            zeros = end if blocks[k].zero else zeros
-        if end:
+    def _place(self, recording: _Recording, results: Sequence[int]) -> list[tuple[int, int]]:
+        """Choose the allocations: one for each result, one for all other blocks.
+
+        Return the memory and the offset of each block; the first memories are the inputs.
+        """
+        blocks, inputs = recording.blocks, recording.inputs
+        places = [(k, 0) for k in range(len(blocks))]
+        others = set(range(inputs, len(blocks))).difference(results)
+        groups = [[k] for k in sorted(set(results))]
+        groups.append(sorted(others, key=lambda k: (not blocks[k].zero, k)))
+        self._sizes: list[int] = []
+        self._cleared: list[tuple[int, int]] = []  # memory, bytes
+        for group in filter(None, groups):
+            end, zeros = 0, 0
+            for k in group:
+                start = -(-end // _ALIGNMENT) * _ALIGNMENT
+                places[k] = inputs + len(self._sizes), start
+                end = start + blocks[k].end - blocks[k].begin
+                zeros = end if blocks[k].zero else zeros
+            if zeros:
+                self._cleared.append((len(self._sizes), zeros))
             self._sizes.append(end)
-        if zeros:
-            self._cleared.append((len(result_blocks), 0, zeros))
+        return places
 
     def __call__(self, inputs: Sequence[int]) -> tuple[Array, ...]:
         """Enqueue all launches on the current stream; return the results, in new memory.
@@ -272,12 +275,12 @@ class LaunchPlan:
         device = self._device
         memories = [device.take(size) for size in self._sizes]
         addresses = [*inputs, *map(device.address, memories)]
-        for memory, first, size in self._cleared:
-            device.zero(memories[memory], first, size)
+        for memory, size in self._cleared:
+            device.zero(memories[memory], size)
         stream, words = device.stream(), self._words
         with self._lock:  # the argument memory is shared by all threads
-            for place, block, offset in self._holes:
-                words[place] = addresses[block] + offset
+            for place, memory, offset in self._relocations:
+                words[place] = addresses[memory] + offset
             for launch in self._launches:
                 launch(stream)
         view = device.view
@@ -300,41 +303,6 @@ class _RecordingMemory:
 
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike, order: str = "C") -> Array:
         return self._recorder.took(self._xp.zeros(shape, dtype, order), True)
-
-
-class _RecordedKernel:
-    """A kernel whose launches are recorded."""
-
-    def __init__(self, recorder: LaunchRecorder, kernel: Kernel) -> None:
-        self._recorder, self._kernel = recorder, kernel
-
-    def __call__(
-        self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Value], shared: int = 0
-    ) -> None:
-        self._kernel(grid, block, arguments, shared)
-        self._recorder.launched(self._kernel, grid, block, arguments, shared)
-
-    def ready(
-        self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0
-    ) -> Callable[[int], object]:
-        self._recorder.give_up()
-        return self._kernel.ready(grid, block, table, shared)
-
-
-class _RecordedLibrary:
-    """A library call that enqueues work, as a kernel whose arguments are addresses."""
-
-    def __init__(self, function: Callable[..., object], count: int) -> None:
-        self._function, self._count = function, count
-
-    def ready(
-        self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0
-    ) -> Callable[[int], object]:
-        """See `Kernel`; the stream is ignored, since libraries use the current one."""
-        places = (ctypes.c_uint64 * self._count).from_address(table)
-        addresses = [ctypes.c_uint64.from_address(place) for place in places]
-        function = self._function
-        return lambda stream: function(*[x.value for x in addresses])
 
 
 def disjoint(places: Sequence[int], arrays: Sequence[Array]) -> bool:
@@ -361,21 +329,3 @@ def _addresses(dtype: np.dtype, start: int = 0) -> list[int]:
         return [start] if dtype == np.uint64 else []
     fields = ((x[0], start + x[1]) for x in dtype.fields.values())
     return [place for part in fields for place in _addresses(*part)]
-
-
-def _pack(launches: Sequence[tuple[bytes, ...]]) -> tuple[list[list[int]], np.ndarray, list]:
-    """Pack arguments: return their offsets, the memory, and their addresses by launch."""
-    starts: list[list[int]] = []
-    end = 0
-    for arguments in launches:
-        starts.append([])
-        for value in arguments:
-            starts[-1].append(end)
-            end += -(-len(value) // 16) * 16
-    packed = np.zeros(max(end, 8) // 8, np.uint64)
-    view = packed.view(np.uint8)
-    for arguments, places in zip(launches, starts, strict=True):
-        for value, place in zip(arguments, places, strict=True):
-            view[place : place + len(value)] = np.frombuffer(value, np.uint8)
-    tables = [np.array(places, np.uint64) + np.uint64(packed.ctypes.data) for places in starts]
-    return starts, packed, tables

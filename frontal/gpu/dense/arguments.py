@@ -126,6 +126,24 @@ def argument(
     return Argument.of(matrices, device, are_vectors)
 
 
+def source(
+    name: str,
+    arrays: Arrays,
+    device: Device,
+    like: Argument | None = None,
+    vectors: bool | None = False,
+) -> tuple[Argument, bool]:
+    """Return matrices that are only read, and whether the argument holds their transposes.
+
+    Matrices with contiguous columns or contiguous rows are used in place. ``like`` and ``vectors``
+    are those of `argument`.
+    """
+    are_vectors = like and like.kind == "stack" and getattr(arrays, "ndim", 0) == 2
+    turned = None if are_vectors else _turned(arrays, device)
+    matrices = arrays if turned is None else turned
+    return argument(name, matrices, device, like=like, vectors=vectors), turned is not None
+
+
 def product_operand(
     name: str, arrays: Arrays, device: Device, trans: str, like: Argument | None = None
 ) -> tuple[Argument, str]:
@@ -133,30 +151,10 @@ def product_operand(
 
     So arrays in NumPy's default order need no copy, except for A^H of a complex type.
     """
-    if trans != "C" or is_real(arrays):
-        turned = _turned(arrays, device)
-        if turned is not None:
-            return argument(name, turned, device, like=like), "N" if trans != "N" else "T"
-    return argument(name, arrays, device, like=like), trans
-
-
-def source(name: str, arrays: Arrays, device: Device) -> tuple[Argument, bool]:
-    """Return matrices that are only read, and whether the argument holds their transposes.
-
-    Matrices with contiguous columns or contiguous rows are used in place.
-    """
-    operand, op = product_operand(name, arrays, device, "N")
-    return operand, op == "T"
-
-
-def rhs_source(name: str, arrays: Arrays, device: Device, like: Argument) -> tuple[Argument, bool]:
-    """Return right-hand sides as `source` does; they may be vectors, as ``like`` allows."""
-    lowest = 3 if like.kind == "stack" else 2
-    if getattr(arrays, "ndim", 0) == lowest:
-        turned = _turned(arrays, device)
-        if turned is not None:
-            return argument(name, turned, device, like=like), True
-    return argument(name, arrays, device, like=like, vectors=None), False
+    if trans == "C" and not is_real(arrays):
+        return argument(name, arrays, device, like=like), trans
+    operand, turned = source(name, arrays, device, like)
+    return operand, trans if not turned else "N" if trans != "N" else "T"
 
 
 def result_for(

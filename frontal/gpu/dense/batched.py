@@ -36,7 +36,6 @@ from .arguments import (
     require_sizes,
     require_square,
     result_for,
-    rhs_source,
     source,
     transposition,
 )
@@ -339,7 +338,7 @@ def _solve_triangular(
         right = _right_hand_sides(triangle, b, overwrite, "a")
     else:
         require_square("a", triangle)
-        rhs, turned = rhs_source("b", b, device, triangle)
+        rhs, turned = source("b", b, device, triangle, vectors=None)
         right = result_for("b", b, rhs, turned, False)
         require_sizes("b", right.batch.m, triangle.batch.n, "rows", "columns of a")
         input_batch = SourceBatch(rhs.batch, turned)

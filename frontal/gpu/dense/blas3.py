@@ -18,6 +18,7 @@ from . import launch
 from .launch.products import Tile, TrsmPlan
 from .operands import (
     ALL_ROWS,
+    UPLO,
     MatrixBatch,
     Operand,
     SourceBatch,
@@ -25,16 +26,15 @@ from .operands import (
     op_sizes,
     operands,
     require,
+    trans_code,
     without_depth,
 )
 from .structs import INVERSES, TRIANGLE
-from .trsm_tiny import is_tiny, trsm_tiny
+from .trsm_tiny import Solve, is_tiny, trsm_tiny
 from .vendor import Product, vendor_of
-from .worklists import work_list
+from .worklists import strip_list, work_list
 
 _NO_INVERSES = np.zeros((), INVERSES.dtype)
-_TRANS = {"N": 0, "T": 1, "C": 2}
-_UPLO = {"L": 0, "U": 1}
 
 
 def gemm(
@@ -83,13 +83,13 @@ def gemm(
     if beta == 1:
         rows = np.where(inner > 0, rows, 0)
     sides = chosen.rows, chosen.cols
-    work, period, count = work_list(device, rows, cols, inner, sides, None, numbers.group)
+    work, count = work_list(device, rows, cols, inner, sides, None, numbers.group)
     if count == 0:
         return
-    constants = {"TRANS_A": _code(trans_a, dtype), "TRANS_B": _code(trans_b, dtype)}
+    constants = {"TRANS_A": trans_code(trans_a, dtype), "TRANS_B": trans_code(trans_b, dtype)}
     scalars = dtype.type(alpha), dtype.type(beta)
     arguments = (scalars[0], *a.arguments, *b.arguments, scalars[1], *c.arguments)
-    _launch("gemm", c.batch, chosen, count, (*arguments, work, np.int32(period)), constants)
+    _launch("gemm", c.batch, chosen, count, (*arguments, *work), constants)
 
 
 def herk(
@@ -136,7 +136,7 @@ def herk(
         rows = np.where(inner > 0, rows, 0)
     chosen = _product_tile("herk", c, 0.5, tile)
     sides = chosen.rows, chosen.cols
-    work, period, count = work_list(device, rows, rows, inner, sides, uplo, numbers.group)
+    work, count = work_list(device, rows, rows, inner, sides, uplo, numbers.group)
     if count == 0:
         return
     constants = {
@@ -144,8 +144,8 @@ def herk(
         "CONJUGATE": int(conjugate or dtype.kind != "c"),
     }
     scalars = dtype.type(alpha), dtype.type(beta)
-    arguments = (scalars[0], *a.arguments, scalars[1], *c.arguments, np.int32(_UPLO[uplo]))
-    _launch("herk", c.batch, chosen, count, (*arguments, work, np.int32(period)), constants)
+    arguments = (scalars[0], *a.arguments, scalars[1], *c.arguments, np.int32(UPLO[uplo]))
+    _launch("herk", c.batch, chosen, count, (*arguments, *work), constants)
 
 
 def syrk(uplo: str, trans: str, alpha: complex, a: Operand, beta: complex, c: Operand) -> None:
@@ -193,10 +193,10 @@ def trsm(
         If the sizes of a system do not fit.
     """
     a, b = operands(a, b)
-    left = side == "L"
+    solve, left = Solve(side, uplo, trans, diag), side == "L"
     require("A and B", (a.rows, a.cols), (a.rows, b.rows if left else b.cols))
     if width is None and inverses is None and is_tiny(a):
-        return trsm_tiny((side, uplo, trans, diag), alpha, a, b, source)
+        return trsm_tiny(solve, alpha, a, b, source)
     device, dtype = b.batch.device, b.batch.dtype
     numbers = launch.tuning("trsm", device.name)
     rights, n = b.cols if left else b.rows, int(a.rows.max(initial=0))
@@ -211,7 +211,7 @@ def trsm(
         alpha = 1.0
     for i in starts if forward else reversed(starts):
         step = plan.fused
-        _solve_step((side, uplo, trans, diag), alpha, a.at(i, i, step, step), b, i, plan, inverses)
+        _solve_step(solve, alpha, a.at(i, i, step, step), b, i, plan, inverses)
         remaining, size = (i + step, ALL_ROWS) if forward else (0, i)
         if remaining < n and size > 0:
             e = (
@@ -229,7 +229,7 @@ def trsm(
 
 
 def _solve_step(
-    about: tuple[str, str, str, str],
+    solve: Solve,
     alpha: complex,
     a: Submatrix,
     b: Submatrix,
@@ -238,22 +238,19 @@ def _solve_step(
     inverses: Inverses | None,
 ) -> None:
     """Solve with the diagonal block ``a`` of A, which starts at row i, by one launch."""
-    side, uplo, trans, diag = about
-    device, dtype = b.batch.device, b.batch.dtype
-    left = side == "L"
+    device, dtype, left = b.batch.device, b.batch.dtype, solve.left
     rights = np.where(a.rows > 0, b.cols if left else b.rows, 0).astype(np.int32)
     x = b.at(i, 0, plan.fused) if left else b.at(0, i, n=plan.fused)
-    work, period, count = work_list(
-        device, rights, np.ones_like(rights), a.rows, (plan.width, 1), None, ALL_ROWS
-    )
+    strips, count = strip_list(device, rights, a.rows, plan.width)
     if count == 0:
         return
-    constants = {"SIDE": int(not left), "UPLO": _UPLO[uplo], "TRANS": _code(trans, dtype)}
+    codes = UPLO[solve.uplo], trans_code(solve.trans, dtype)
+    constants = {"SIDE": int(not left), "UPLO": codes[0], "TRANS": codes[1]}
     constants |= {"WIDTH": plan.width, "GIVEN_INVERSES": int(plan.separate_inverses)}
     inverse_struct = inverses.struct(device, i // TRIANGLE) if inverses else _NO_INVERSES
     operands = (*a.arguments, inverse_struct, *x.arguments)
-    scalars = dtype.type(alpha), np.int32(diag == "U")
-    arguments = (*scalars, *operands, work, np.int32(period))
+    scalars = dtype.type(alpha), np.int32(solve.diag == "U")
+    arguments = (*scalars, *operands, *strips)
     b.batch.run("trsm", (count,), (plan.threads,), arguments, plan.shared, **constants)
 
 
@@ -288,7 +285,7 @@ def trtri(uplo: str, diag: str, a: Operand) -> Inverses:
     work, period, count, starts = _triangles(device, rows.tobytes())
     values = device.xp.empty((max(count, 1), TRIANGLE, TRIANGLE), dtype)
     if count:
-        about = np.int32(_UPLO[uplo]), np.int32(diag == "U")
+        about = np.int32(UPLO[uplo]), np.int32(diag == "U")
         arguments = (*about, *a.arguments, values, work, np.int32(period), np.int32(count))
         blocks, threads, shared = launch.products.trtri(count, dtype, device.limits)
         a.batch.run("trtri", (blocks,), (threads,), arguments, shared)
@@ -348,8 +345,3 @@ def _product_tile(routine: str, c: Submatrix, share: float, tile: int | None) ->
     entries = int(share * (rows.astype(np.int64) * cols).sum())
     m, n = int(rows.max(initial=0)), int(cols.max(initial=0))
     return launch.products.product_tile(m, n, entries, dtype, device.limits, numbers)
-
-
-def _code(trans: str, dtype: np.dtype) -> int:
-    """Return the enumerator of Trans; for real types "C" is "T", so that kernels are shared."""
-    return _TRANS[trans] if dtype.kind == "c" else min(_TRANS[trans], 1)

@@ -46,9 +46,7 @@ def _copied_list(arrays: Listed, device: Device) -> Listed:
     target = Listed.new(Form.dense(dtype, form.m, form.n, form.vectors), device)
     work = tiles(form.m, form.n, launch.copies.COPY_TILE, launch.copies.COPY_TILE)
     if len(work):
-        row, column, tile_list = (
-            uploaded(device, x.tobytes(), x.dtype) for x in (form.row, form.column, work)
-        )
+        row, column, tile_list = (uploaded(device, x) for x in (form.row, form.column, work))
         # for other types than the four scalars, such as pivots, only the size matters
         scalar = dtype if dtype in SCALARS else np.dtype(f"f{dtype.itemsize}")
         kernel = device.kernel("copy.cu", "copy_strided", scalar)

@@ -126,7 +126,7 @@ def _jacobi(a: MatrixBatch, out: Svd, info: Array, exponents: Value = NULL) -> N
         lanes, threads, shared = launch.svd.jacobi(order, a.dtype, vectors)
         chosen: Value = NULL
         if len(members) < a.count:
-            chosen = uploaded(a.device, members.astype(np.int32).tobytes(), np.int32)
+            chosen = uploaded(a.device, members.astype(np.int32))
         flags = np.int32(upper), np.int32(vectors)
         arguments = (a.locator, out.s.locator, left.locator, right.locator, *flags, chosen)
         arguments = (*arguments, exponents, info)

@@ -19,7 +19,7 @@ from .operands import (
     subset,
     upload_table,
 )
-from .worklists import work_list
+from .worklists import strip_list
 from .workspace import real_type
 
 
@@ -153,20 +153,15 @@ class Panels:
             arguments = (*operands, *position, info, exchange, self.arrived, bound)
             self._run("getrf_tall", (blocks, now), threads, arguments, shared, **self.lu.constants)
 
-    def _strips(self, rights: np.ndarray, rows: np.ndarray, width: int) -> tuple[Value, int, int]:
-        """List strips of ``width`` columns of each matrix: list, its length, number of strips."""
-        ones = np.ones_like(rights)
-        return work_list(self.a.device, rights, ones, rows, (width, 1), None, ALL_ROWS)
-
     def _update(self, j: int) -> None:
         """Update the columns right of panel j."""
         after = np.minimum(j + self.plan.columns, self.steps)
         rights = np.where(self.steps > j, self.a.n - after, 0)
         plan = launch.lu.getrf_update(self.a.dtype)
-        work, period, count = self._strips(rights, self.a.m - j, plan.columns)
+        strips, count = strip_list(self.a.device, rights, self.a.m - j, plan.columns)
         if count:
             bounds = np.int32(j), np.int32(ALL_ROWS)
-            arguments = (self.a.locator, *bounds, *self.lists, work, np.int32(period))
+            arguments = (self.a.locator, *bounds, *self.lists, *strips)
             self._run("getrf_update", (count,), plan.threads, arguments, plan.shared)
 
     def _eliminate(self, begin: int, end: int, last: int) -> None:
@@ -174,11 +169,11 @@ class Panels:
         a = self.a
         rights = np.where(self.steps > begin, np.minimum(a.n, last) - end, 0)
         plan = launch.lu.laswp()
-        work, period, count = self._strips(np.maximum(rights, 0), a.m - begin, plan.columns)
+        strips, count = strip_list(a.device, np.maximum(rights, 0), a.m - begin, plan.columns)
         if count == 0:
             return
         bounds = (np.int32(x) for x in (begin, end, last))
-        arguments = (a.locator, *bounds, *self.lists, work, np.int32(period))
+        arguments = (a.locator, *bounds, *self.lists, *strips)
         self._run("laswp", (count,), plan.threads, arguments)
         size, wide = end - begin, last - end if last < ALL_ROWS else ALL_ROWS
         u = Submatrix(a, begin, end, size, wide)
@@ -191,10 +186,10 @@ class Panels:
         a, columns = self.a, self.plan.columns
         plan = launch.lu.laswp(columns)
         lefts = (np.minimum(self.steps, end) - 1) // columns * columns - begin
-        work, period, count = self._strips(np.maximum(lefts, 0), a.m, columns)
+        strips, count = strip_list(a.device, np.maximum(lefts, 0), a.m, columns)
         if count:
             bounds = (np.int32(x) for x in (begin, end, columns))
-            arguments = (a.locator, *bounds, *self.lists, work, np.int32(period))
+            arguments = (a.locator, *bounds, *self.lists, *strips)
             self._run("laswp", (count,), plan.threads, arguments, LEFT=1)
 
     def _interchange_left(self, group: int) -> None:
@@ -202,14 +197,13 @@ class Panels:
         a = self.a
         lefts = (self.steps - 1) // group * group  # columns left of the last group
         plan = launch.lu.laswp(self.plan.columns)
-        work, period, count = self._strips(np.maximum(lefts, 0), a.m, plan.columns)
+        strips, count = strip_list(a.device, np.maximum(lefts, 0), a.m, plan.columns)
         if count == 0:
             return
         rows = int(a.m[self.members].max())
         together, shared = launch.lu.laswp_through_shared(
             rows, a.dtype, a.device.limits, plan.columns
         )
-        strips = work, np.int32(period)
         if together:
             arguments = (a.locator, np.int32(group), *self.lists, np.int32(together), *strips)
             self._run("laswp_left", (count,), plan.threads, arguments, shared)

@@ -7,8 +7,8 @@ import numpy as np
 from . import launch
 from .getrf_panels import first_row
 from .launch.lu import RowsPlan
-from .operands import ALL_ROWS, MatrixBatch, order_list
-from .worklists import work_list
+from .operands import MatrixBatch, order_list, trans_code
+from .worklists import strip_list
 
 
 def solve_in_registers(
@@ -20,8 +20,10 @@ def solve_in_registers(
         return
     order = order_list(a, np.argsort(-a.n, kind="stable"))
     share = -(-columns // max(-(-columns // numbers.share), 1))
-    code = 1 if trans == "C" and a.dtype.kind != "c" else "NTC".index(trans)
-    constants = {"WIDTH": 32 if plan.width > 16 else plan.width, "TRANS": code}
+    constants = {
+        "WIDTH": 32 if plan.width > 16 else plan.width,
+        "TRANS": trans_code(trans, a.dtype),
+    }
     constants |= first_row(first)
     grid, threads = (-(-a.count // plan.per_block), -(-columns // share)), (plan.threads,)
     sources = (a.locator, pivots.locator, b.locator)
@@ -34,17 +36,14 @@ def interchange(pivots: MatrixBatch, b: MatrixBatch, back: bool, first: int = 1)
     device = b.device
     rights = np.where(b.m > 0, b.n, 0).astype(np.int32)
     plan = launch.lu.laswp()
-    strips = (plan.columns, 1)
-    work, period, count = work_list(
-        device, rights, np.ones_like(rights), b.m, strips, None, ALL_ROWS
-    )
+    strips, count = strip_list(device, rights, b.m, plan.columns)
     if count == 0:
         return
     columns, shared = launch.lu.laswp_through_shared(b.max_m, b.dtype, device.limits)
     if columns == 0:
         raise ValueError(f"getrs takes matrices up to {_max_rows(b)} rows, not {b.max_m}")
     constants = {"TRANS": int(back), **first_row(first)}
-    arguments = (b.locator, pivots.locator, np.int32(columns), work, np.int32(period))
+    arguments = (b.locator, pivots.locator, np.int32(columns), *strips)
     b.run("getrs_rows", (count,), (plan.threads,), arguments, shared, "getrs.cu", **constants)
 
 

@@ -21,6 +21,8 @@ from .structs import BATCHED, NATIVE, VBATCHED, WINDOW
 from .worklists import uploaded
 
 ALL_ROWS = 1 << 30  # rows or columns of a window: no bound
+TRANS = {"N": 0, "T": 1, "C": 2}  # as in kernels and in cuBLAS
+UPLO = {"L": 0, "U": 1}
 
 
 Matrices = Array | Sequence[Array]  # one (2-D), a stack (3-D), or a list of many sizes
@@ -114,7 +116,7 @@ class MatrixBatch:
     ) -> MatrixBatch:
         """Describe matrices by a device array of addresses, and m, n, ld on the host."""
         numbers = np.array(sizes, np.int32)  # uploaded once for each content
-        table = device.stays(uploaded(device, numbers.tobytes(), np.int32))
+        table = device.stays(uploaded(device, numbers))
         start, step = device.pointer(table), numbers[0].nbytes
         fields = device.pointer(addresses), start, start + step, start + 2 * step
         locator, keep = np.array(fields, dtype=VBATCHED.dtype), (addresses, table, *keep)
@@ -151,7 +153,7 @@ def _by_entries(device: Device, entry: str, source: Array, numbers: np.ndarray, 
     """Launch an entry of lists.cu; return its output."""
     count = len(numbers)
     if count:
-        indices = uploaded(device, numbers.tobytes(), numbers.dtype)
+        indices = uploaded(device, numbers)
         kernel = device.kernel("lists.cu", entry, np.float64)
         grid, threads = launch.copies.entries(count)
         kernel((grid,), (threads,), (source, indices, to, np.int32(count)))
@@ -238,6 +240,11 @@ def op_sizes(operand: Submatrix, trans: str) -> tuple[np.ndarray, np.ndarray]:
     return (operand.rows, operand.cols) if trans == "N" else (operand.cols, operand.rows)
 
 
+def trans_code(trans: str, dtype: np.dtype) -> int:
+    """Return the enumerator of Trans; for real types "C" is "T", so that kernels are shared."""
+    return TRANS[trans] if dtype.kind == "c" else min(TRANS[trans], 1)
+
+
 def without_depth(operand: Submatrix, trans: str, axis: int) -> Submatrix:
     """Trim op(A) to no columns (axis 1) or no rows (axis 0)."""
     return replace(operand, n=0) if (axis == 1) == (trans == "N") else replace(operand, m=0)
@@ -305,4 +312,4 @@ def order_list(a: MatrixBatch, members: np.ndarray) -> Value:
     """Return the matrices of the blocks, on the device; null for the order of the batch."""
     if a.wrapper != "vbatched":
         return NULL
-    return uploaded(a.device, members.astype(np.int32).tobytes(), np.int32)
+    return uploaded(a.device, members.astype(np.int32))

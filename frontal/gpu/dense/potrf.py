@@ -16,9 +16,7 @@ from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
 from . import blas3, launch
 from .launch.cholesky import PotrfLaunch, PotrfTuning
-from .operands import MatrixBatch, SourceBatch, read_and_written
-
-_UPLO = {"L": 0, "U": 1}
+from .operands import UPLO, MatrixBatch, SourceBatch, read_and_written
 
 
 def potrf(
@@ -53,7 +51,7 @@ def potrf(
     numbers = launch.tuning("potrf", a.device.name)
     for plan, lists in _plans(a.device, a.n.tobytes(), a.dtype, numbers, variant):
         locators, constants = read_and_written(a, source)
-        constants |= {"UPLO": _UPLO[uplo], **dict(plan.constants)}
+        constants |= {"UPLO": UPLO[uplo], **dict(plan.constants)}
         arguments = (*locators, *_ARGUMENTS[plan.kind](a, info, plan, lists))
         grid, threads = (lists.blocks,), (plan.threads,)
         a.run(f"potrf_{plan.kind}", grid, threads, arguments, plan.shared, **constants)

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from . import launch
 from .launch.products import TrsmTinyPlan
-from .operands import MatrixBatch, SourceBatch, Submatrix
+from .operands import TRANS, UPLO, MatrixBatch, SourceBatch, Submatrix
 
-_SIDE, _UPLO, _TRANS, _DIAG = {"L": 0, "R": 1}, {"L": 0, "U": 1}, "NTC", {"N": 0, "U": 1}
+
+class Solve(NamedTuple):
+    """Options of ``trsm``, by the letters of BLAS."""
+
+    side: str
+    uplo: str
+    trans: str
+    diag: str
+
+    @property
+    def left(self) -> bool:
+        """Whether op(A) X = B is solved, not X op(A) = B."""
+        return self.side == "L"
 
 
 def is_tiny(a: MatrixBatch | Submatrix) -> bool:
@@ -19,7 +33,7 @@ def is_tiny(a: MatrixBatch | Submatrix) -> bool:
 
 
 def trsm_tiny(
-    about: tuple[str, str, str, str],
+    solve: Solve,
     alpha: complex,
     a: Submatrix,
     b: Submatrix,
@@ -29,14 +43,13 @@ def trsm_tiny(
 
     Parameters
     ----------
-    about : (str, str, str, str)
-        ``side``, ``uplo``, ``trans`` and ``diag`` of ``trsm``.
+    solve : Solve
     a, b : Submatrix
     rhs_source : SourceBatch, optional
         B; X is written to ``b``, which must be an entire batch.
     """
     device, dtype = b.batch.device, b.batch.dtype
-    rights, order = b.cols if about[0] == "L" else b.rows, int(a.rows.max(initial=0))
+    rights, order = b.cols if solve.left else b.rows, int(a.rows.max(initial=0))
     max_rights = int(rights.max(initial=0))
     if not order or not max_rights:
         return
@@ -45,10 +58,10 @@ def trsm_tiny(
     source, turned = (
         (b, False) if rhs_source is None else (Submatrix(rhs_source.batch), rhs_source.turned)
     )
-    numbers = (_SIDE[about[0]], _UPLO[about[1]], _TRANS.index(about[2]), _DIAG[about[3]])
+    codes = not solve.left, UPLO[solve.uplo], TRANS[solve.trans], solve.diag == "U"
     arguments = (
         dtype.type(alpha),
-        *(np.int32(x) for x in numbers),
+        *(np.int32(x) for x in codes),
         *a.arguments,
         *source.arguments,
         np.int32(turned),

@@ -16,10 +16,8 @@ import numpy as np
 from ..runtime.array import Array
 from ..runtime.device import Device
 from .launch.products import GemmTuning, Tile
-from .operands import MatrixBatch, Submatrix, op_sizes
+from .operands import TRANS, UPLO, MatrixBatch, Submatrix, op_sizes
 
-_OPERATION = {"N": 0, "T": 1, "C": 2}  # cublasOperation_t
-_FILL = {"L": 0, "U": 1}  # cublasFillMode_t
 _LETTER = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
@@ -66,7 +64,7 @@ class Vendor:
             return False
         _scalars, alpha, beta = product.scalars()
         a, b, c = (_place(x) for x in (product.a, product.b, product.c))
-        ops = (_OPERATION[x] for x in product.trans)
+        ops = (TRANS[x] for x in product.trans)
         handle, run = self._handles.get_cublas_handle(), f"{product.letter}gemm"
         getattr(self._cublas, run)(handle, *ops, *product.sizes, alpha, *a, *b, beta, *c)
         return True
@@ -91,7 +89,7 @@ class Vendor:
         run = getattr(self._cublas, f"{product.letter}gemmStridedBatched")
         scalars, alpha, beta = product.scalars()
         (at_a, *layout_a), (at_b, *layout_b), (at_c, *layout_c) = map(_places, operands)
-        head = *(_OPERATION[x] for x in product.trans), m, n, depth, alpha
+        head = *(TRANS[x] for x in product.trans), m, n, depth, alpha
         tail = *layout_b, beta
         handle_of = self._handles.get_cublas_handle
 
@@ -107,7 +105,7 @@ class Vendor:
             return False
         _scalars, alpha, beta = product.scalars()
         _, n, depth = product.sizes
-        about = _FILL[uplo], min(_OPERATION[product.trans[0]], 1), n, depth
+        about = UPLO[uplo], min(TRANS[product.trans[0]], 1), n, depth
         a, c = _place(product.a), _place(product.c)
         handle, run = self._handles.get_cublas_handle(), f"{product.letter}syrk"
         getattr(self._cublas, run)(handle, *about, alpha, *a, beta, *c)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
+
+Work = tuple[Value, np.int32]  # arguments of a kernel: a list on the device, and its length
 
 
 def work_list(
@@ -19,22 +20,29 @@ def work_list(
     tile: tuple[int, int],
     uplo: str | None,
     group: int,
-) -> tuple[Value, int, int]:
-    """List the tiles of all matrices: the list on the device, its length, the number of tiles.
+) -> tuple[Work, int]:
+    """List the tiles of all matrices, and count them.
 
     Matrices of one size share the list of one matrix, which kernels repeat. Lists are cached on the
     device by sizes.
     """
     if len(rows) == 0:
-        return NULL, 0, 0
+        return (NULL, np.int32(0)), 0
     uniform = all(x[0] == x.min() == x.max() for x in (rows, cols))
     r, c, d = (x[: 1 if uniform else None].astype(np.int32).tobytes() for x in (rows, cols, depth))
-    work, period = _uploaded(device, r, c, d, tile, uplo, group)
-    return work, period, period * (len(rows) if uniform else 1)
+    work, period = _uploaded_items(device, r, c, d, tile, uplo, group)
+    return (work, np.int32(period)), period * (len(rows) if uniform else 1)
+
+
+def strip_list(
+    device: Device, columns: np.ndarray, rows: np.ndarray, width: int
+) -> tuple[Work, int]:
+    """List strips of ``width`` columns of all matrices, and count them; see `work_list`."""
+    return work_list(device, columns, np.ones_like(columns), rows, (width, 1), None, 1 << 30)
 
 
 @lru_cache(maxsize=512)
-def _uploaded(
+def _uploaded_items(
     device: Device,
     rows: bytes,
     cols: bytes,
@@ -93,7 +101,11 @@ def work_items(
     return np.ascontiguousarray(items, dtype=np.int32)
 
 
+def uploaded(device: Device, array: np.ndarray) -> Array:
+    """Return a host array as a persistent device array, cached by its content."""
+    return _uploaded(device, array.tobytes(), array.dtype)
+
+
 @lru_cache(maxsize=512)
-def uploaded(device: Device, array: bytes, dtype: npt.DTypeLike) -> Array:
-    """Return a host array as a persistent device array, cached by its bytes."""
+def _uploaded(device: Device, array: bytes, dtype: np.dtype) -> Array:
     return device.upload(np.frombuffer(array, dtype))

@@ -27,20 +27,11 @@ M = TypeVar("M", bound=Matrices)  # kind of the arguments and of the result
 
 @dataclass(frozen=True)
 class Argument:
-    """Matrices with contiguous columns, and how they are returned to the user.
+    """Matrices with contiguous columns, and how they are returned to the user."""
 
-    Attributes
-    ----------
-    arrays : array or `lists.Batch`
-        2-D, 3-D, or matrices of different sizes.
-    batch : MatrixBatch
-    vectors : bool
-        The user passed vectors; they are stored as matrices of one column.
-    """
-
-    arrays: Any
+    arrays: Any  # 2-D, 3-D, or a `lists.Batch` of different sizes
     batch: MatrixBatch
-    vectors: bool = False
+    vectors: bool = False  # the user passed vectors, which are stored as matrices of one column
 
     @classmethod
     def of(cls, arrays: Arrays, device: Device, vectors: bool = False) -> Argument:

@@ -258,18 +258,12 @@ def _solve_step(
 class Inverses:
     """Inverses of the 32×32 diagonal blocks of triangular matrices, for ``trsm``.
 
-    Attributes
-    ----------
-    values : device array (blocks, 32, 32)
-        [w, j, i] is entry (i, j) of the inverse for lower triangles, (j, i) for upper ones.
-    starts : device array of int32 (count,), or None
-        Index of each matrix's first block; None if all matrices have ``per_matrix`` blocks.
-    per_matrix : int
+    ``values[w, j, i]`` is entry (i, j) of the inverse for lower triangles, (j, i) for upper ones.
     """
 
-    values: Array
-    starts: Array | None
-    per_matrix: int
+    values: Array  # (blocks, 32, 32)
+    starts: Array | None  # index of each matrix's first block, int32
+    per_matrix: int  # blocks of each matrix, if `starts` is None
 
     def struct(self, device: Device, skip: int) -> np.ndarray:
         """Return the struct ``Inverses`` of trsm.cu, for windows that start at block ``skip``."""

@@ -112,12 +112,8 @@ def _without_duplicates(
 class _CachedCall(NamedTuple):
     """A recorded call: its launches, and the kinds of its results.
 
-    Attributes
-    ----------
-    recorded : LaunchPlan
-    results : tuple
-        The form of a `Batch`, the index of an input that is overwritten, or None for an array;
-        empty if all are arrays.
+    A kind is the form of a `Batch`, the index of an input that is overwritten, or None for an
+    array; there are none if all results are arrays.
     """
 
     recorded: LaunchPlan

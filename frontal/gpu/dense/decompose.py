@@ -20,20 +20,11 @@ from .workspace import real_type
 
 @dataclass(frozen=True)
 class Decomposition:
-    """A = U·diag(s)·Vᵀ for each matrix of a kind; U and V have contiguous columns.
+    """A = U·diag(s)·Vᵀ for each matrix of a kind; U and V have contiguous columns."""
 
-    Attributes
-    ----------
-    s : Argument
-        Vectors.
-    sides : Sides or None
-        U and V, with vectors.
-    info : (count,) int32 device array
-    """
-
-    s: Argument
-    sides: Sides | None
-    info: Array
+    s: Argument  # vectors
+    sides: Sides | None  # U and V, if computed
+    info: Array  # int32 (count,), on the device
 
 
 class Tall:

@@ -20,22 +20,12 @@ from .workspace import real_type, workspace
 
 @dataclass(frozen=True)
 class Bidiagonal:
-    """The upper bidiagonal matrix B, and the reflectors of Q and P.
+    """The upper bidiagonal matrix B, and the reflectors of Q and P."""
 
-    Attributes
-    ----------
-    d, e : MatrixBatch of 1×n matrices, real
-        Diagonal and superdiagonal; the last entry of e is not used.
-    q : Reflectors
-        Q.
-    p : Reflectors
-        The conjugate of P.
-    """
-
-    d: MatrixBatch
-    e: MatrixBatch
-    q: Reflectors
-    p: Reflectors
+    d: MatrixBatch  # 1×n, real: diagonal
+    e: MatrixBatch  # 1×n, real: superdiagonal; the last entry is not used
+    q: Reflectors  # Q
+    p: Reflectors  # the conjugate of P
 
     @classmethod
     def empty(cls, a: MatrixBatch) -> Bidiagonal:

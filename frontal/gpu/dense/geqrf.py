@@ -21,23 +21,12 @@ from .workspace import with_rows, workspace
 
 @dataclass(frozen=True)
 class Reflectors:
-    """Q of each matrix, as reflectors.
+    """Q of each matrix, as reflectors; rows of C beyond those of v do not change."""
 
-    Attributes
-    ----------
-    v : MatrixBatch of m×k matrices
-        Vectors.
-    tau : MatrixBatch of k×1 matrices
-    t : MatrixBatch of k×k matrices
-        Factors T of blocks of PANEL reflectors, on the diagonal.
-    first : int
-        Number of leading rows that Q does not change; rows beyond those of v do not change either.
-    """
-
-    v: MatrixBatch
-    tau: MatrixBatch
-    t: MatrixBatch
-    first: int = 0
+    v: MatrixBatch  # m×k: vectors
+    tau: MatrixBatch  # k×1
+    t: MatrixBatch  # k×k: factors T of blocks of PANEL reflectors, on the diagonal
+    first: int = 0  # number of leading rows that Q does not change
 
     @classmethod
     def empty(cls, like: MatrixBatch, m: np.ndarray, k: np.ndarray, first: int = 0) -> Reflectors:

@@ -23,19 +23,11 @@ from .workspace import workspace
 
 @dataclass(frozen=True)
 class Svd:
-    """Outputs of a batch of m×n matrices, m ≥ n.
+    """Outputs of a batch of m×n matrices, m ≥ n."""
 
-    Attributes
-    ----------
-    s : MatrixBatch of n×1 matrices
-        Singular values, real, in descending order.
-    u : MatrixBatch of m×n or m×m matrices; None without vectors
-    v : MatrixBatch of n×n matrices; None without vectors
-    """
-
-    s: MatrixBatch
-    u: MatrixBatch | None = None
-    v: MatrixBatch | None = None
+    s: MatrixBatch  # n×1: singular values, real, in descending order
+    u: MatrixBatch | None = None  # m×n or m×m; None without vectors
+    v: MatrixBatch | None = None  # n×n; None without vectors
 
 
 JACOBI, QR_JACOBI, BIDIAGONAL, QR_BIDIAGONAL = range(4)

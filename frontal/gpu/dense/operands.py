@@ -30,25 +30,15 @@ Matrices = Array | Sequence[Array]  # one (2-D), a stack (3-D), or a list of man
 
 @dataclass(frozen=True)
 class MatrixBatch:
-    """Addresses and sizes of a batch, on the host and as the locator struct of the kernels.
-
-    Attributes
-    ----------
-    wrapper : {"native", "batched", "vbatched"}
-        The suffix of the entry points that take ``locator``.
-    locator : numpy.ndarray, 0-d, structured
-        The struct ``Native``, ``Batched`` or ``Vbatched`` of common/structs.cuh.
-    m, n, ld : int32 arrays (count,), on the host
-        Rows, columns and leading dimension of each matrix.
-    """
+    """Addresses and sizes of a batch, on the host and as the locator struct of the kernels."""
 
     device: Device
     dtype: np.dtype
-    wrapper: str
-    locator: np.ndarray
-    m: np.ndarray
-    n: np.ndarray
-    ld: np.ndarray
+    wrapper: str  # suffix of entry points that take `locator`: "native", "batched" or "vbatched"
+    locator: np.ndarray  # the struct Native, Batched or Vbatched of common/structs.cuh
+    m: np.ndarray  # rows of each matrix, int32, on the host
+    n: np.ndarray  # columns
+    ld: np.ndarray  # leading dimensions
     keep: tuple[Array, ...] = ()  # device arrays that the locator points into
     places: np.ndarray | None = None  # addresses of a user's list, on the host
 

@@ -52,44 +52,26 @@ def potrf(
     for plan, lists in _plans(a.device, a.n.tobytes(), a.dtype, numbers, variant):
         locators, constants = read_and_written(a, source)
         constants |= {"UPLO": UPLO[uplo], **dict(plan.constants)}
-        arguments = (*locators, *_ARGUMENTS[plan.kind](a, info, plan, lists))
+        arguments = (*locators, *_arguments(a, info, plan, lists))
         grid, threads = (lists.blocks,), (plan.threads,)
         a.run(f"potrf_{plan.kind}", grid, threads, arguments, plan.shared, **constants)
 
 
 def potrs(a: MatrixBatch, b: MatrixBatch, uplo: str = "L") -> None:
-    """Solve A·X = B with the factor that ``potrf`` stored in A; X overwrites B.
-
-    Parameters
-    ----------
-    a, b : MatrixBatch
-        Factors, and right-hand sides.
-    uplo : {"L", "U"}
-    """
+    """Solve A·X = B with the factor that ``potrf`` stored in A; X overwrites B."""
     first, second = ("N", "C") if uplo == "L" else ("C", "N")
     blas3.trsm("L", uplo, first, "N", 1.0, a, b)
     blas3.trsm("L", uplo, second, "N", 1.0, a, b)
 
 
 class _Lists(NamedTuple):
-    """Device arrays of a launch, and their sizes.
-
-    Attributes
-    ----------
-    blocks, tasks : int
-    work : int32 array
-        For potrf_tiny.cu the matrices of each block; else the tiles that are tasks.
-    order : int32 array
-        Matrix of each block; null for the order of the batch.
-    rows : int
-        Rows of tiles of all matrices.
-    """
+    """Device arrays of a launch, int32, and their sizes."""
 
     blocks: int
-    work: Value = NULL
-    order: Value = NULL
+    work: Value = NULL  # matrices of each block of potrf_tiny.cu; else the tiles that are tasks
+    order: Value = NULL  # matrix of each block; null for the order of the batch
     tasks: int = 0
-    rows: int = 0
+    rows: int = 0  # rows of tiles of all matrices
 
 
 @lru_cache(maxsize=64)
@@ -137,12 +119,6 @@ def tiny_work(sizes: np.ndarray) -> np.ndarray:
     return np.array(work, np.int64).reshape(-1, 3)
 
 
-def _tiny_arguments(
-    a: MatrixBatch, info: Array, _: PotrfLaunch, lists: _Lists
-) -> tuple[Value, ...]:
-    return lists.order, lists.work, np.int32(a.count), info
-
-
 # --- matrices in shared memory -------------------------------------------------------------------
 
 
@@ -150,12 +126,6 @@ def _shared_lists(device: Device, n: np.ndarray, plan: PotrfLaunch, _: PotrfTuni
     uniform = len(plan.matrices) == len(n) and n.min() == n.max()
     order = NULL if uniform else device.upload(plan.matrices.astype(np.int32))
     return _Lists(len(plan.matrices), order=order)
-
-
-def _shared_arguments(
-    a: MatrixBatch, info: Array, _: PotrfLaunch, lists: _Lists
-) -> tuple[Value, ...]:
-    return lists.order, info
 
 
 # --- tiles that are tasks ------------------------------------------------------------------------
@@ -203,9 +173,15 @@ def task_list(sizes: np.ndarray, tile: int, group: int) -> tuple[np.ndarray, int
     return np.ascontiguousarray(tasks), int(down.sum())
 
 
-def _task_arguments(
-    a: MatrixBatch, info: Array, plan: PotrfLaunch, lists: _Lists
-) -> tuple[Value, ...]:
+# --- launches ------------------------------------------------------------------------------------
+
+
+def _arguments(a: MatrixBatch, info: Array, plan: PotrfLaunch, lists: _Lists) -> tuple[Value, ...]:
+    """Return the arguments of potrf_<kind>.cu after the locators."""
+    if plan.kind == "tiny":
+        return lists.order, lists.work, np.int32(a.count), info
+    if plan.kind == "shared":
+        return lists.order, info
     xp, rows = a.device.xp, lists.rows
     state, inverses = xp.zeros(rows + 1, np.int32), xp.empty(rows * plan.inverse_entries, a.dtype)
     arguments = (lists.work, np.int32(lists.tasks), state, inverses, info)
@@ -216,9 +192,3 @@ def _task_arguments(
 
 
 _LISTS = {"tiny": _tiny_lists, "shared": _shared_lists, "tiles": _task_lists, "tasks": _task_lists}
-_ARGUMENTS = {
-    "tiny": _tiny_arguments,
-    "shared": _shared_arguments,
-    "tiles": _task_arguments,
-    "tasks": _task_arguments,
-}

@@ -51,19 +51,8 @@ def gemm(
 ) -> None:
     """Compute C = alpha op(A) op(B) + beta C for each matrix; C must not overlap A or B.
 
-    Parameters
-    ----------
-    trans_a, trans_b : {"N", "T", "C"}
-    a, b, c : MatrixBatch or Submatrix
-    tile : {0, 1, 2, 3, 4}, optional
-        Tile of the kernel, from tiny to large; default: chosen by size.
-    stacked : bool
-        Permit cuBLAS for stacks of large matrices, as for a single one.
-
-    Raises
-    ------
-    ValueError
-        If the sizes of a product do not fit.
+    The tile of the kernel, from 0 (tiny) to 4 (large), is chosen by size by default. ``stacked``
+    permits cuBLAS for stacks of large matrices, as for a single one.
     """
     a, b, c = operands(a, b, c)
     rows, inner = op_sizes(a, trans_a)
@@ -104,22 +93,8 @@ def herk(
 ) -> None:
     """Compute a triangle of C = alpha A Aᴴ + beta C (trans "N") or alpha Aᴴ A + beta C.
 
-    Parameters
-    ----------
-    uplo : {"L", "U"}
-        The triangle of C that is read and written.
-    trans : {"N", "T", "C"}
-    alpha, beta : real scalar; any scalar if not ``conjugate``
-    a, c : MatrixBatch or Submatrix
-    tile : {0, 1, 2, 3, 4}, optional
-        Tile of the kernel, from tiny to large; default: chosen by size.
-    conjugate : bool
-        False: compute A Aᵀ or Aᵀ A (SYRK).
-
-    Raises
-    ------
-    ValueError
-        If the sizes of a product do not fit.
+    Only the triangle ``uplo`` of C is read and written. alpha and beta are real, unless
+    ``conjugate`` is False: then the product is A Aᵀ or Aᵀ A (SYRK). See `gemm` for ``tile``.
     """
     a, c = operands(a, c)
     rows, inner = op_sizes(a, trans)
@@ -171,26 +146,16 @@ def trsm(
     Small A are solved in registers. A larger than a tuned order is processed in steps: block
     substitution for the unknowns of a step, then subtraction of their product from the rest of B.
 
+    Only the triangle ``uplo`` of A is read, without its diagonal if ``diag`` is "U" (ones).
+
     Parameters
     ----------
-    side : {"L", "R"}
-    uplo : {"L", "U"}
-        The triangle of A that is read.
-    trans : {"N", "T", "C"}
-    diag : {"N", "U"}
-        "U": the diagonal is ones and is not read.
-    a, b : MatrixBatch or Submatrix
     width : {16, 32, 64}, optional
         Right-hand sides of a block; default: chosen by their number.
     inverses : Inverses, optional
         Result of ``trtri`` for A, for more than one solve.
     source : SourceBatch, optional
         B, if `is_tiny` of A; X is written to ``b``.
-
-    Raises
-    ------
-    ValueError
-        If the sizes of a system do not fit.
     """
     a, b = operands(a, b)
     solve, left = Solve(side, uplo, trans, diag), side == "L"

@@ -46,9 +46,6 @@ def gemv(
 
     Parameters
     ----------
-    trans : {"N", "T", "C"}
-        op is the identity, the transpose, or the conjugate transpose.
-    a : MatrixBatch of m×n matrices
     x, y : MatrixBatch of matrices of one column, with the same wrapper
         With n and m rows; m and n if op transposes. y must not overlap a or x. y is not read
         for beta = 0, and a is not read for alpha = 0.

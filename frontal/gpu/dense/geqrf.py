@@ -70,10 +70,7 @@ class Reflectors:
 def geqrf(a: MatrixBatch) -> Reflectors:
     """Factor in place: R on and above the diagonal; the entries below it are destroyed.
 
-    Parameters
-    ----------
-    a : MatrixBatch of m×n matrices
-        Scaled so that squares of entries are representable.
+    The matrices are scaled so that squares of entries are representable.
     """
     reflectors = np.minimum(a.m, a.n)
     q = Reflectors.empty(a, a.m, reflectors)

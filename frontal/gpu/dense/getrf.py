@@ -45,7 +45,6 @@ def getrf(
 
     Parameters
     ----------
-    a : MatrixBatch
     pivots : MatrixBatch of int32
         A column of min(m, n) entries for each matrix: row i was interchanged with row pivots[i].
     info : (count,) int32 device array
@@ -90,7 +89,6 @@ def inverse(
 
     Parameters
     ----------
-    a : MatrixBatch
     info : (count,) int32 device array
         Set to 0, or to the first column without a pivot, counted from 1.
     variant : {"tiny", "solve"}, optional
@@ -156,8 +154,6 @@ def getrs(
     ----------
     a, pivots : MatrixBatch
         Results of ``getrf`` for square matrices.
-    b : MatrixBatch
-    trans : {"N", "T", "C"}
     variant : {"tiny", "blocked"}, optional
         One launch, in registers, up to 32×32; or triangular solves. Default: chosen by size.
     first : {1, 0}

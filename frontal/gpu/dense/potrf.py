@@ -30,21 +30,13 @@ def potrf(
 
     Parameters
     ----------
-    a : MatrixBatch
-        Square matrices.
     info : (count,) int32 device array
         Set to 0, or to the first column without a positive pivot, counted from 1.
-    uplo : {"L", "U"}
     variant : {"tiny", "shared", "tiles", "tasks"}, optional
         One kernel for all matrices; default: chosen by size.
     source : SourceBatch, optional
         Where the matrices are read from; factors are written to ``a``, with zeros in the other
         triangle. May be ``a`` itself, not turned.
-
-    Raises
-    ------
-    ValueError
-        For an unknown variant.
     """
     if variant is not None and variant not in _LISTS:
         raise ValueError(f"variant must be one of {sorted(_LISTS)}, not {variant!r}")
@@ -144,15 +136,6 @@ def task_list(sizes: np.ndarray, tile: int, group: int) -> tuple[np.ndarray, int
     Matrices are processed in groups of about ``group`` block rows: enough to keep all blocks busy,
     and few enough that a group's matrices are still in the cache for their next columns. Within a
     group the order is by block column, then diagonal tiles first, then by matrix.
-
-    Parameters
-    ----------
-    sizes : int array
-        Orders of the matrices.
-    tile : int
-        Rows of a tile.
-    group : int
-        Block rows.
 
     Returns
     -------

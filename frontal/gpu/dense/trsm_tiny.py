@@ -41,12 +41,7 @@ def trsm_tiny(
 ) -> None:
     """Solve op(A) X = alpha B or X op(A) = alpha B by one launch; orders up to 32.
 
-    Parameters
-    ----------
-    solve : Solve
-    a, b : Submatrix
-    rhs_source : SourceBatch, optional
-        B; X is written to ``b``, which must be an entire batch.
+    With ``rhs_source``, B is read from there, and X is written to ``b``, an entire batch.
     """
     device, dtype = b.batch.device, b.batch.dtype
     rights, order = b.cols if solve.left else b.rows, int(a.rows.max(initial=0))

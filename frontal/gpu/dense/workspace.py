@@ -18,17 +18,7 @@ def workspace(
     dtype: npt.DTypeLike | None = None,
     zero: bool = False,
 ) -> MatrixBatch:
-    """Return as many new m×n matrices as a batch has, with its wrapper.
-
-    Parameters
-    ----------
-    like : MatrixBatch
-    m, n : int, or int arrays with a number for each matrix
-    dtype : dtype, optional
-        Default: that of ``like``.
-    zero : bool
-        Clear the memory.
-    """
+    """Return as many new m×n matrices as a batch has, with its wrapper; ``zero`` clears them."""
     device, dtype = like.device, np.dtype(like.dtype if dtype is None else dtype)
     rows, columns = (np.broadcast_to(np.asarray(x, np.int64), like.count) for x in (m, n))
     if like.wrapper == "vbatched":

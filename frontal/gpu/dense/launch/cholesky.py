@@ -24,32 +24,17 @@ class PotrfTuning:
 
 @dataclass(frozen=True)
 class PotrfLaunch:
-    """One launch of potrf, and its matrices.
+    """One launch of potrf, and its matrices."""
 
-    Attributes
-    ----------
-    kind : {"tiny", "shared", "tiles", "tasks"}
-        The kernel file potrf_<kind>.cu.
-    matrices : int array
-        Indices, largest matrix first.
-    residents : int
-        Blocks a multiprocessor that wait for each other.
-    tile, inverse_entries : int
-        Rows of a tile, which is a task, and entries of workspace for each diagonal tile: its
-        inverse, or its blocks of 32×32 and their inverses.
-    outside : int
-        Entries of workspace a block, used instead of shared memory.
-    """
-
-    kind: str
-    matrices: np.ndarray
+    kind: str  # of the kernel file potrf_<kind>.cu: "tiny", "shared", "tiles" or "tasks"
+    matrices: np.ndarray  # indices, largest matrix first
     constants: tuple[tuple[str, int], ...]
     threads: int
     shared: int
-    residents: int = 0
-    tile: int = 0
-    inverse_entries: int = 0
-    outside: int = 0
+    residents: int = 0  # blocks a multiprocessor that wait for each other
+    tile: int = 0  # rows of a tile, which is a task
+    inverse_entries: int = 0  # workspace of a diagonal tile, for its inverse or those of its blocks
+    outside: int = 0  # entries of workspace a block, used instead of shared memory
 
 
 def block_ld(dtype: np.dtype, rows: int = 32) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..._typing import Untyped
 from ..runtime.device import Device
 from . import blas3
@@ -55,7 +53,7 @@ def gemm(
     >>> batched.gemm(1.0, cp.array([[1.0, 2.0]]), cp.array([[3.0], [4.0]]))
     array([[11.]])
     """
-    options = alpha, beta, trans_a, trans_b
+    options = alpha, beta, (trans_a, trans_b)
     (out,) = cached_call(_gemm, ("a", "b", "c"), (a, b, c), options, overwrite_c)
     return out
 
@@ -67,23 +65,20 @@ def _gemm(
     c: Arrays | None,
     alpha: complex,
     beta: complex,
-    trans_a: int | str,
-    trans_b: int | str,
+    trans: tuple[int | str, int | str],
     overwrite: bool,
 ) -> tuple[Arrays]:
-    left, ta = product_operand("a", a, device, transposition(trans_a))
-    right, tb = product_operand("b", b, device, transposition(trans_b), left)
+    left, ta = product_operand("a", a, device, transposition(trans[0]))
+    right, tb = product_operand("b", b, device, transposition(trans[1]), left)
     m, k = _sizes(left, ta)
     inner, n = _sizes(right, tb)
     require_sizes("b", inner, k, "rows in op(b)", "columns of op(a)")
+    inputs = {"a": left, "b": right}
     if c is None and ta == tb == "T":  # stored by rows: Cᵀ = BᵀAᵀ is by columns, faster
-        out = _result("c", None, left, n, m, beta, overwrite)
+        out, _ = _result("c", None, (n, m), beta, overwrite, inputs)
         blas3.gemm("N", "N", alpha, right.batch, left.batch, 0.0, out.batch, stacked=True)
         return (transposed(out.arrays),)
-    out = _result("c", c, left, m, n, beta, overwrite)
-    if overwrite and c is not None:
-        refuse_alias("c", out.batch, {"a": left.batch, "b": right.batch})
-    scale = beta if c is not None else 0.0
+    out, scale = _result("c", c, (m, n), beta, overwrite, inputs)
     blas3.gemm(ta, tb, alpha, left.batch, right.batch, scale, out.batch, stacked=True)
     return (out.result(),)
 
@@ -147,10 +142,7 @@ def _herk(
     else:
         left = argument("a", a, device)
     n, _ = _sizes(left, op)
-    out = _result("c", c, left, n, n, beta, overwrite, zero=True)
-    if overwrite and c is not None:
-        refuse_alias("c", out.batch, {"a": left.batch})
-    scale = beta if c is not None else 0.0
+    out, scale = _result("c", c, (n, n), beta, overwrite, {"a": left}, zero=True)
     real = "N" if op == "N" else "C"
     blas3.herk("L" if lower else "U", real, alpha, left.batch, scale, out.batch)
     return (out.result(),)
@@ -210,10 +202,8 @@ def _gemv(
     right = argument("x", x, device, like=matrix, vectors=True)
     m, n = _sizes(matrix, op)
     require_sizes("x", right.batch.m, n, "entries", "columns of op(a)")
-    out = _result("y", y, matrix, m, 1, beta, overwrite, vectors=True)
-    if overwrite and y is not None:
-        refuse_alias("y", out.batch, {"a": matrix.batch, "x": right.batch})
-    scale = beta if y is not None else 0.0
+    inputs = {"a": matrix, "x": right}
+    out, scale = _result("y", y, (m, 1), beta, overwrite, inputs, vectors=True)
     vector.gemv(op, alpha, matrix.batch, right.batch, scale, out.batch)
     return (out.result(),)
 
@@ -227,22 +217,27 @@ def _sizes(operand: Argument, trans: str) -> tuple[Untyped, Untyped]:
 def _result(
     name: str,
     c: Arrays | None,
-    like: Argument,
-    m: int | np.ndarray,
-    n: int | np.ndarray,
+    sizes: tuple[Untyped, Untyped],
     beta: complex,
     overwrite: bool,
+    inputs: dict[str, Argument],
     *,
     zero: bool = False,
     vectors: bool = False,
-) -> Argument:
-    """Return the output: the user's arrays, a copy of them, or new memory, cleared by ``zero``."""
+) -> tuple[Argument, complex]:
+    """Return the output and its factor beta.
+
+    The output is the user's arrays, a copy of them, or new memory, cleared by ``zero``.
+    """
+    (m, n), like = sizes, inputs["a"]
     if c is None:
         if beta:
             raise ValueError(f"beta = {beta} multiplies {name}, which is not given")
-        return like.new(m, n, zero=zero, vectors=vectors)
-    about = {"like": like, "write": True, "overwrite": overwrite, "vectors": vectors}
-    out = argument(name, c, like.batch.device, **about)
+        return like.new(m, n, zero=zero, vectors=vectors), 0.0
+    device = like.batch.device
+    out = argument(name, c, device, like=like, write=True, overwrite=overwrite, vectors=vectors)
     require_sizes(name, out.batch.m, m, "rows", "rows of the product")
     require_sizes(name, out.batch.n, n, "columns", "columns of the product")
-    return out
+    if overwrite:
+        refuse_alias(name, out.batch, {k: x.batch for k, x in inputs.items()})
+    return out, beta

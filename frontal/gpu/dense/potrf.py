@@ -1,7 +1,7 @@
 """Cholesky of batches of matrices: potrf and potrs.
 
 Small matrices are factored in registers or in shared memory, larger ones by tiles that are tasks of
-one launch; ``launch.potrf`` chooses the kernel. Nothing here waits for the device.
+one launch; ``launch.cholesky.potrf`` chooses the kernel. Nothing here waits for the device.
 """
 
 from __future__ import annotations

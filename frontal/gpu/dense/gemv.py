@@ -73,7 +73,7 @@ def gemv(
         tile = np.int32(plan.tile_m if trans == "N" else plan.tile_n)
         arguments = [*scalars, y.locator, tile, work.sums, partial]
         grid, block = (work.sum_count,), (plan.sum_threads,)
-        a.run("gemv_sum", grid, block, arguments, file="gemv.cu", UNROLL=unroll)
+        a.run("gemv_sum", grid, block, arguments, 0, "gemv.cu", UNROLL=unroll)
 
 
 def _check(trans: str, a: MatrixBatch, x: MatrixBatch, y: MatrixBatch) -> None:

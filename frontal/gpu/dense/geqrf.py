@@ -39,7 +39,7 @@ class Reflectors:
         if panels and self.v.count:
             arguments = (self.v.locator, self.tau.locator, self.t.locator, np.int32(first))
             grid, threads = (self.v.count, panels), (QR_THREADS,)
-            self.v.run("larft", grid, threads, arguments, file="qr.cu")
+            self.v.run("larft", grid, threads, arguments, 0, "qr.cu")
 
     def apply(self, c: MatrixBatch, adjoint: bool = False) -> None:
         """Compute C = Q·C, or Qᴴ·C."""
@@ -153,4 +153,4 @@ def divide(v: MatrixBatch, s: MatrixBatch, relative: np.ndarray) -> Array:
 def _run(entry: str, a: MatrixBatch, *arguments: Value) -> None:
     """Launch an entry of qr.cu, one block a matrix."""
     if a.count:
-        a.run(entry, (a.count,), (QR_THREADS,), (a.locator, *arguments), file="qr.cu")
+        a.run(entry, (a.count,), (QR_THREADS,), (a.locator, *arguments), 0, "qr.cu")

@@ -127,7 +127,7 @@ def _invert_elsewhere(a: MatrixBatch, info: Array, source: SourceBatch) -> None:
     grid, threads = launch.lu.inverse_copies(a.count, a.max_n)
     pivots, factors = workspace(a, a.m, 1, np.int32), workspace(a, a.m, a.n)
     getrf(factors, pivots, info, source=source)
-    a.run("inverse_identity", grid, (threads,), (a.locator,), file="inverse.cu")
+    a.run("inverse_identity", grid, (threads,), (a.locator,), 0, "inverse.cu")
     getrs(factors, pivots, a)
 
 
@@ -135,9 +135,9 @@ def _invert_by_solving(a: MatrixBatch, info: Array) -> None:
     grid, threads = launch.lu.inverse_copies(a.count, a.max_n)
     pivots, x = workspace(a, a.m, 1, np.int32), workspace(a, a.m, a.n)
     getrf(a, pivots, info)
-    a.run("inverse_identity", grid, (threads,), (x.locator,), file="inverse.cu")
+    a.run("inverse_identity", grid, (threads,), (x.locator,), 0, "inverse.cu")
     getrs(a, pivots, x)
-    a.run("inverse_copy", grid, (threads,), (x.locator, a.locator, info), file="inverse.cu")
+    a.run("inverse_copy", grid, (threads,), (x.locator, a.locator, info), 0, "inverse.cu")
 
 
 def getrs(

@@ -28,7 +28,7 @@ def solve_in_registers(
     grid, threads = (-(-a.count // plan.per_block), -(-columns // share)), (plan.threads,)
     sources = (a.locator, pivots.locator, b.locator)
     arguments = (*sources, order, np.int32(a.count), np.int32(share))
-    a.run("getrs_tiny", grid, threads, arguments, file="getrs.cu", **constants)
+    a.run("getrs_tiny", grid, threads, arguments, 0, "getrs.cu", **constants)
 
 
 def interchange(pivots: MatrixBatch, b: MatrixBatch, back: bool, first: int = 1) -> None:

@@ -110,7 +110,7 @@ class MatrixBatch:
         start, step = device.pointer(table), numbers[0].nbytes
         fields = device.pointer(addresses), start, start + step, start + 2 * step
         locator, keep = np.array(fields, dtype=VBATCHED.dtype), (addresses, table, *keep)
-        return cls(device, np.dtype(dtype), "vbatched", locator, *numbers, keep, places)
+        return cls(device, np.dtype(dtype), "vbatched", locator, *numbers, keep=keep, places=places)
 
     def run(
         self,
@@ -120,6 +120,7 @@ class MatrixBatch:
         arguments: Sequence[Value],
         shared: int = 0,
         file: str = "",
+        /,
         **constants: int,
     ) -> None:
         """Launch the variant of an entry for this batch; default: of the file named after it."""

@@ -32,7 +32,7 @@ from .operands import (
 from .structs import INVERSES, TRIANGLE
 from .trsm_tiny import Solve, is_tiny, trsm_tiny
 from .vendor import Product, vendor_of
-from .worklists import strip_list, work_list
+from .worklists import ranks, strip_list, work_list
 
 _NO_INVERSES = np.zeros((), INVERSES.dtype)
 
@@ -264,12 +264,12 @@ def _triangles(device: Device, rows: bytes) -> tuple[Value, int, int, Array | No
         return NULL, 0, 0, None
     uniform = bool((blocks == blocks[0]).all())
     used = blocks[:1] if uniform else blocks
-    starts = np.cumsum(blocks) - blocks
     matrix = np.repeat(np.arange(len(used)), used)
-    row = TRIANGLE * (np.arange(len(matrix)) - starts[matrix])
+    row = TRIANGLE * ranks(used)
     zero = np.zeros_like(row)
     work = device.upload(np.stack([matrix, row, zero, zero], axis=1).astype(np.int32))
-    first = None if uniform else device.upload(starts.astype(np.int32))
+    starts = (np.cumsum(blocks) - blocks).astype(np.int32)
+    first = None if uniform else device.upload(starts)
     return work, len(work), int(blocks.sum()), first
 
 

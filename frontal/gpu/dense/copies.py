@@ -10,7 +10,7 @@ from ..runtime.jit import SCALARS
 from . import launch
 from .lists import Arrays, Form, described
 from .lists import Batch as Listed
-from .worklists import uploaded
+from .worklists import ranks, uploaded
 
 
 def copied(arrays: Arrays, device: Device) -> Arrays:
@@ -60,6 +60,6 @@ def tiles(m: np.ndarray, n: np.ndarray, rows: int, columns: int) -> np.ndarray:
     down, across = -(-m // rows), -(-n // columns)
     counts = (down * across).astype(np.int64)
     matrix = np.repeat(np.arange(len(m)), counts)
-    rank = np.arange(len(matrix)) - np.repeat(np.cumsum(counts) - counts, counts)
+    rank = ranks(counts)
     coordinates = (matrix, rank % down[matrix], rank // down[matrix])
     return np.ascontiguousarray(np.stack(coordinates, axis=1).astype(np.int32))

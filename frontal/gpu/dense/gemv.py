@@ -16,6 +16,7 @@ from ..runtime.array import NULL, Value
 from ..runtime.device import Device
 from . import launch
 from .operands import MatrixBatch
+from .worklists import ranks
 
 
 @dataclass(frozen=True)
@@ -126,14 +127,14 @@ def _work(
         columns = np.repeat(columns, count)
     order = np.argsort(-rows * columns, kind="stable")
     matrix = np.repeat(order, tiles[order])
-    first = tile * _ranks(tiles[order])
+    first = tile * ranks(tiles[order])
     repeats = splits[matrix]
     items = np.zeros((int(repeats.sum()), 4), np.int32)
     items[:, 0], items[:, 1 if by_rows else 2] = (
         np.repeat(matrix, repeats),
         np.repeat(first, repeats),
     )
-    items[:, 2 if by_rows else 1] = sum_tile * _ranks(repeats)
+    items[:, 2 if by_rows else 1] = sum_tile * ranks(repeats)
     total = len(items) if split or wrapper == "vbatched" else len(items) * count
     if wrapper != "vbatched" and total == count:
         return _TileList(NULL, 1, count)
@@ -144,8 +145,3 @@ def _work(
     return _TileList(
         device.upload(items), total, total, device.upload(sums), len(sums), total * tile
     )
-
-
-def _ranks(counts: np.ndarray) -> np.ndarray:
-    """Return 0 … c-1 for each count c, concatenated."""
-    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)

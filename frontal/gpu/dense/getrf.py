@@ -29,6 +29,7 @@ from .operands import (
     upload_table,
 )
 from .vendor import vendor_of
+from .worklists import register_blocks
 from .workspace import workspace
 
 
@@ -252,17 +253,10 @@ def _in_registers(
 
 @lru_cache(maxsize=256)
 def _register_blocks(device: Device, sides: bytes, dtype: np.dtype) -> tuple[Value, int, int]:
-    """Return width, first and count of the matrices of each block, for descending sides."""
-    side = np.frombuffer(sides, np.int32)
-    blocks, shared, end = [], 0, 0
-    while end < len(side):
-        plan = RowsPlan.for_side(int(side[end]))
-        min_side = plan.width - 7 if plan.width > 8 else 0
-        start, end = end, int(np.searchsorted(-side, -min_side, "right"))
-        per_block = plan.per_block
-        blocks += [(plan.width, i, min(per_block, end - i)) for i in range(start, end, per_block)]
-        shared = max(shared, plan.shared(dtype, per_block))
-    work = np.array(blocks, np.int32).reshape(-1, 3)
+    """Return `register_blocks` on the device, their number and bytes of shared memory."""
+    work = register_blocks(np.frombuffer(sides, np.int32))
+    plans = map(RowsPlan, set(work[:, 0].tolist()))
+    shared = max((plan.shared(dtype, plan.per_block) for plan in plans), default=0)
     return (device.upload(work) if len(work) else NULL), len(work), shared
 
 

@@ -16,7 +16,9 @@ from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
 from . import blas3, launch
 from .launch.cholesky import PotrfLaunch, PotrfTuning
+from .launch.lu import RowsPlan
 from .operands import UPLO, MatrixBatch, SourceBatch, read_and_written
+from .worklists import ranks, register_blocks
 
 
 def potrf(
@@ -86,29 +88,10 @@ def _plans(
 def _tiny_lists(device: Device, n: np.ndarray, plan: PotrfLaunch, _: PotrfTuning) -> _Lists:
     sizes = n[plan.matrices]
     if len(plan.matrices) == len(n) and sizes[0] == sizes[-1]:
-        return _Lists(-(-len(sizes) // launch.cholesky.potrf_tiny_count(sizes[0])))
-    work = tiny_work(sizes)
+        return _Lists(-(-len(sizes) // RowsPlan.for_side(int(sizes[0])).per_block))
+    work = register_blocks(sizes)
     table = device.upload(np.concatenate([plan.matrices, work.ravel()]).astype(np.int32))
     return _Lists(len(work), table[len(sizes) :], table[: len(sizes)])
-
-
-def tiny_work(sizes: np.ndarray) -> np.ndarray:
-    """Return class, first matrix and number of matrices of each block, int32.
-
-    Examples
-    --------
-    >>> tiny_work(np.array([30, 20, 20, 19, 18, 5]))
-    array([[32,  0,  1],
-           [24,  1,  4],
-           [ 8,  5,  1]])
-    """
-    classes = np.maximum(-(-sizes // 8) * 8, 8)
-    work = []
-    for width in (32, 24, 16, 8):
-        first, last = np.searchsorted(-classes, [-width, -width + 1])
-        per_block = launch.cholesky.potrf_tiny_count(width)
-        work += [(width, k, min(per_block, last - k)) for k in range(first, last, per_block)]
-    return np.array(work, np.int64).reshape(-1, 3)
 
 
 # --- matrices in shared memory -------------------------------------------------------------------
@@ -148,7 +131,7 @@ def task_list(sizes: np.ndarray, tile: int, group: int) -> tuple[np.ndarray, int
     base = np.cumsum(down) - down
     count = down * (down + 1) // 2
     matrix = np.repeat(np.arange(len(sizes)), count)
-    within = np.arange(len(matrix)) - np.repeat(np.cumsum(count) - count, count)
+    within = ranks(count)
     row = ((np.sqrt(8 * within + 1) - 1) // 2).astype(np.int64)
     column = within - row * (row + 1) // 2
     order = np.lexsort((row, matrix, row != column, column, base[matrix] // group))

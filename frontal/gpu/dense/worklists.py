@@ -8,6 +8,7 @@ import numpy as np
 
 from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
+from .launch.lu import RowsPlan
 
 Work = tuple[Value, np.int32]  # arguments of a kernel: a list on the device, and its length
 
@@ -39,6 +40,35 @@ def strip_list(
 ) -> tuple[Work, int]:
     """List strips of ``width`` columns of all matrices, and count them; see `work_list`."""
     return work_list(device, columns, np.ones_like(columns), rows, (width, 1), None, 1 << 30)
+
+
+def ranks(counts: np.ndarray) -> np.ndarray:
+    """Return 0 … c-1 for each count c, concatenated."""
+    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def register_blocks(sides: np.ndarray) -> np.ndarray:
+    """List the blocks of a kernel for matrices in registers, whose sides descend.
+
+    Returns
+    -------
+    blocks : int32 array (blocks, 3)
+        Width of the matrices, first matrix, number of matrices.
+
+    Examples
+    --------
+    >>> register_blocks(np.array([30, 20, 20, 19, 18, 5]))
+    array([[32,  0,  1],
+           [24,  1,  4],
+           [ 8,  5,  1]], dtype=int32)
+    """
+    widths = np.maximum(-(-sides // 8) * 8, 8)
+    blocks = []
+    for width in (32, 24, 16, 8):
+        first, last = np.searchsorted(-widths, [-width, -width + 1])
+        per_block = RowsPlan(width).per_block
+        blocks += [(width, k, min(per_block, last - k)) for k in range(first, last, per_block)]
+    return np.array(blocks, np.int32).reshape(-1, 3)
 
 
 @lru_cache(maxsize=512)
@@ -86,8 +116,7 @@ def work_items(
     tiles = down * across
     order = np.argsort(-(rows * cols * depth), kind="stable")
     matrix = np.repeat(order, tiles[order])
-    ends = np.cumsum(tiles[order])
-    local = np.arange(len(matrix)) - np.repeat(ends - tiles[order], tiles[order])
+    local = ranks(tiles[order])
     i, j = local % down[matrix] * tile[0], local // down[matrix] * tile[1]
     keep = np.ones(len(matrix), bool)
     if uplo:

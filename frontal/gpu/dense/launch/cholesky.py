@@ -74,11 +74,6 @@ def potrf_tiny(matrices: np.ndarray, largest: int, dtype: npt.DTypeLike) -> Potr
     return PotrfLaunch("tiny", matrices, (("WIDTH", width),), 128, shared)
 
 
-def potrf_tiny_count(n: int) -> int:
-    """Return the number of matrices a block of potrf_tiny.cu."""
-    return 16 if n <= 8 else 8 if n <= 16 else 4
-
-
 def potrf_shared_bytes(n: int, dtype: np.dtype) -> int:
     """Return the bytes of shared memory of potrf_shared.cu for matrices up to order n."""
     return n * block_ld(dtype, n) * dtype.itemsize

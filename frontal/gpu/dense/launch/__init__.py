@@ -15,7 +15,7 @@ from . import cholesky, copies, lu, products, svd, vectors
 
 __all__ = ["TUNING", "cholesky", "copies", "lu", "products", "svd", "tuning", "vectors"]
 
-TUNING: dict[str, Any] = {  # dataclass of the chip-dependent numbers of each routine
+TUNING: dict[str, type] = {  # dataclass of the chip-dependent numbers of each routine
     "gemm": products.GemmTuning,
     "gemv": vectors.GemvTuning,
     "getrf": lu.GetrfTuning,

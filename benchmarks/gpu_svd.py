@@ -98,11 +98,8 @@ def svd(problem: Problem) -> Run:
 
 def _get(batch: Any, i: int) -> np.ndarray:
     """Matrix i of a workspace on the host."""
-    flat, m, n = batch.keep[-1], batch.m.astype(np.int64), batch.n.astype(np.int64)
-    if batch.wrapper != "vbatched":
-        return (flat if flat.ndim == 2 else flat[i]).get()
-    start = int((m[:i] * n[:i]).sum())
-    return flat[start : start + int(m[i] * n[i])].get().reshape(int(n[i]), int(m[i])).T
+    matrices = batch.keep[-1]
+    return (matrices if batch.wrapper == "native" else matrices[i]).get()
 
 
 # --- the vendor's ------------------------------------------------------------------------------

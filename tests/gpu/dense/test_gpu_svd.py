@@ -224,7 +224,7 @@ def test_least_squares_and_pseudo_inverses(gpu, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bidiagonalization_by_panels(gpu, dtype, once, monkeypatch):
     if not once:  # as for matrices of many rows
-        monkeypatch.setattr("frontal.gpu.dense.launch.labrd_once", lambda *_: None)
+        monkeypatch.setattr("frontal.gpu.dense.launch.svd.labrd_once", lambda *_: None)
     rng = np.random.default_rng(10)
     for a in (
         random(rng, (2, 71, 70), dtype),
@@ -251,9 +251,7 @@ def test_bidiagonalization_by_panels(gpu, dtype, once, monkeypatch):
 
 def _row(gpu, batch, b, n):
     """The only row of matrix b of a workspace."""
-    flat = gpu.get(batch.keep[-1])
-    start = int(batch.n[:b].sum())
-    return flat.reshape(-1)[start : start + n]
+    return np.ravel(gpu.get(batch.keep[-1][b]))[:n]
 
 
 @pytest.mark.skipif(not available(), reason="there is no GPU")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -22,38 +23,37 @@ def yield_address() -> int:
     return ctypes.cast(entry, ctypes.c_void_p).value or 0
 
 
-@intrinsic
-def call(typingctx, address, arguments):
-    """Call a C function all of whose parameters are pointers.
+def _c_function(result: types.Type) -> Callable[..., Any]:
+    """Make an intrinsic that calls a C function with this result by its address.
 
-    An int64 argument is passed as a pointer; an int32 or uint8 is passed by reference to a stack
-    slot.
+    Its second argument is a tuple: an int64 is passed as a pointer or a size, an int32 or uint8 by
+    reference to a stack slot.
     """
-    return types.void(address, arguments), _calls
+
+    def called(typingctx, address, arguments):
+        return result(address, arguments), codegen
+
+    def codegen(context, builder, signature, values):
+        pointer, passed = ir.IntType(8).as_pointer(), []
+        for value, kind in zip(
+            cgutils.unpack_tuple(builder, values[1]), signature.args[1].types, strict=True
+        ):
+            if kind == types.int64:
+                passed.append(builder.inttoptr(value, pointer))
+            else:
+                slot = cgutils.alloca_once(builder, value.type)
+                builder.store(value, slot)
+                passed.append(builder.bitcast(slot, pointer))
+        silent = result == types.void
+        returned = ir.VoidType() if silent else ir.IntType(32)
+        function = ir.FunctionType(returned, [pointer] * len(passed)).as_pointer()
+        value = builder.call(builder.inttoptr(values[0], function), passed)
+        return context.get_dummy_value() if silent else value
+
+    return intrinsic(called)
 
 
-@intrinsic
-def status(typingctx, address, arguments):
-    """Call as `call` does a C function that returns an int; int64 also passes a size."""
-    return types.int32(address, arguments), _calls
-
-
-def _calls(context, builder, signature, values):
-    pointer, passed = ir.IntType(8).as_pointer(), []
-    for value, kind in zip(
-        cgutils.unpack_tuple(builder, values[1]), signature.args[1].types, strict=True
-    ):
-        if kind == types.int64:
-            passed.append(builder.inttoptr(value, pointer))
-        else:
-            slot = cgutils.alloca_once(builder, value.type)
-            builder.store(value, slot)
-            passed.append(builder.bitcast(slot, pointer))
-    silent = signature.return_type == types.void
-    result = ir.VoidType() if silent else ir.IntType(32)
-    function = ir.FunctionType(result, [pointer] * len(passed)).as_pointer()
-    returned = builder.call(builder.inttoptr(values[0], function), passed)
-    return context.get_dummy_value() if silent else returned
+call, status = _c_function(types.void), _c_function(types.int32)
 
 
 @intrinsic
@@ -70,10 +70,9 @@ def write_addresses(typingctx, arrays, table):
             address = builder.ptrtoint(array_struct.data, ir.IntType(64))
             for place, value in ((2 * k, address), (2 * k + 1, array_struct.nitems)):
                 index = context.get_constant(types.intp, place)
-                builder.store(value, _entry(context, builder, table_type, values[1], index))
+                builder.store(value, _entry(context, builder, table, values[1], index))
         return context.get_dummy_value()
 
-    table_type = table
     return types.void(arrays, table), codegen
 
 
@@ -95,40 +94,20 @@ def _entry(context, builder, array_type, array, index):
     return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
 
 
-@intrinsic
-def fetch_add(typingctx, array, index, amount):
-    """Atomically add to an entry of an int64 array; return the old value."""
-    signature = types.int64(array, types.int64, types.int64)
+def _fetch(operation: str) -> Callable[..., Any]:
+    """Make an atomic operation of LLVM on an entry of an int64 array; it returns the old value."""
+
+    def fetched(typingctx, array, index, value):
+        return types.int64(array, types.int64, types.int64), codegen
 
     def codegen(context, builder, signature, values):
         pointer = _entry(context, builder, signature.args[0], values[0], values[1])
-        return builder.atomic_rmw("add", pointer, values[2], "seq_cst")
+        return builder.atomic_rmw(operation, pointer, values[2], "seq_cst")
 
-    return signature, codegen
-
-
-@intrinsic
-def fetch_min(typingctx, array, index, value):
-    """Atomically lower an entry to `value` if that is less; return the old value."""
-    signature = types.int64(array, types.int64, types.int64)
-
-    def codegen(context, builder, signature, values):
-        pointer = _entry(context, builder, signature.args[0], values[0], values[1])
-        return builder.atomic_rmw("min", pointer, values[2], "seq_cst")
-
-    return signature, codegen
+    return intrinsic(fetched)
 
 
-@intrinsic
-def store(typingctx, array, index, value):
-    """Atomically write an entry of an int64 array."""
-    signature = types.int64(array, types.int64, types.int64)
-
-    def codegen(context, builder, signature, values):
-        pointer = _entry(context, builder, signature.args[0], values[0], values[1])
-        return builder.atomic_rmw("xchg", pointer, values[2], "seq_cst")
-
-    return signature, codegen
+fetch_add, fetch_min, store = _fetch("add"), _fetch("min"), _fetch("xchg")
 
 
 @intrinsic

@@ -7,6 +7,7 @@ source files of the package, so that stale code cannot be found.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -46,15 +47,16 @@ def _cache_folder() -> Path:
 SOURCES = _digest_of_sources()  # differs for each version of this package
 
 _FOLDER = _cache_folder()
-_KNOWN = (0, 63), (0, 68)  # first and last version of Numba that `compiler` is tested with
 _OUTER: dict[str, Any] = {"no_cfunc_wrapper": True}  # functions that Python calls
 _INNER: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
-_TRIED = _KNOWN[0] <= numba.version_info.short <= _KNOWN[1]
-if _TRIED:
-    from .compiler import ForCallers, ForPython
+IS_TRIED = False  # with this version of Numba
+with contextlib.suppress(ImportError):  # a later version may have moved what is patched
+    from .numba_patches import RELEASES, ForCallers, ForPython
 
-    _OUTER["pipeline_class"], _INNER["pipeline_class"] = ForPython, ForCallers
-else:
+    if numba.version_info.short in RELEASES:
+        IS_TRIED = True
+        _OUTER["pipeline_class"], _INNER["pipeline_class"] = ForPython, ForCallers
+if not IS_TRIED:
     log.info("the first call takes longer: frontal is not tested with this version of Numba")
 if not _FOLDER.is_dir():
     log.info("compiling for the first time: about 10 seconds; the code is cached in %s", _FOLDER)
@@ -66,7 +68,7 @@ def _compiled(
     compile_: Any = numba.njit
     options = _OUTER | options
     dispatcher = compile_(nogil=nogil, error_model="numpy", **options)(function)
-    dispatcher._cache = DiskCache(function, _FOLDER, lean=_TRIED)
+    dispatcher._cache = DiskCache(function, _FOLDER, lean=IS_TRIED)
     return dispatcher
 
 

@@ -8,12 +8,17 @@ it and generates machine code.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
 from numba.core.codegen import JITCodeLibrary
 
 from .._typing import Untyped
+
+BITCODE, LINKED = "part", "whole"  # what a file holds
+_NO_ADDRESSES = SimpleNamespace(set_env=lambda name, environment: None)  # as a code generator
 
 
 class Stamp(NamedTuple):
@@ -23,33 +28,7 @@ class Stamp(NamedTuple):
     checksum: bytes
 
 
-class _Silent:
-    """Stand-in for the code generator, for functions without an address."""
-
-    def set_env(self, name: str, environment: object) -> None:
-        """Do nothing."""
-
-
-class _SharedPassLibrary(JITCodeLibrary):
-    """A Numba library that uses one pass manager for all functions of a module."""
-
-    def add_ir_module(self, ir_module: Untyped) -> None:
-        """Add llvmlite's code, a graph of many small objects, and break its references."""
-        super().add_ir_module(ir_module)
-        for function in ir_module.functions:
-            for block in function.blocks:
-                block.instructions.clear()
-            function.blocks.clear()
-
-    def _optimize_functions(self, ll_module: Untyped) -> None:
-        ll_module.data_layout = self._codegen._data_layout
-        passes, builder = self._codegen._function_pass_manager()
-        for function in ll_module.functions:
-            if not function.is_declaration:
-                passes.run(function, builder)
-
-
-class BitcodeUnit(_SharedPassLibrary):
+class BitcodeUnit(JITCodeLibrary):
     """The code of one function, without machine code.
 
     Attributes
@@ -63,7 +42,7 @@ class BitcodeUnit(_SharedPassLibrary):
     @property
     def codegen(self) -> Untyped:
         """Receiver of the environment of a function."""
-        return _Silent()
+        return _NO_ADDRESSES
 
     @property
     def has_dynamic_globals(self) -> bool:
@@ -91,17 +70,17 @@ class BitcodeUnit(_SharedPassLibrary):
         """Return the unit linked with all its callees, for Numba's own libraries."""
         self._ensure_finalized()
         if self._shared_module is None:
-            self._shared_module = _linked(reached(self))
+            self._shared_module = _link(self._final_module.clone(), reached(self)[1:])
         return self._shared_module
 
     def serialize_using_object_code(self) -> Untyped:
         """Return name, kind, the code of all units without a file, and the files of the others."""
-        stamps: list[Stamp] = []
-        inlined: list[Untyped] = []
-        for library in reached(self, ends=lambda unit: unit is not self and _stamp(unit)):
-            stamp = None if library is self else _stamp(library)
-            inlined.append(library) if stamp is None else stamps.append(stamp)
-        return self.name, BITCODE, (_linked(inlined).as_bitcode(), stamps)
+        libraries = reached(self, ends=_stamp)[1:]
+        stamps = [stamp for stamp in map(_stamp, libraries) if stamp]
+        module = _link(
+            self._final_module.clone(), [library for library in libraries if not _stamp(library)]
+        )
+        return self.name, BITCODE, (module.as_bitcode(), stamps)
 
     @classmethod
     def read(
@@ -115,24 +94,18 @@ class BitcodeUnit(_SharedPassLibrary):
         return unit
 
 
-BITCODE = "part"
-
-
-LINKED = "whole"
-
-
-class LinkedUnit(_SharedPassLibrary):
+class LinkedUnit(JITCodeLibrary):
     """The machine code of one function and all its callees, optimized together."""
 
     _bitcode: bytes | None = None  # of a unit read from disk, for callers in compiled code
 
     def finalize(self) -> None:
         """Link the code of all callees, then finalize as Numba does."""
-        libraries = [library for library in reached(self) if library is not self]
-        self._linking_libraries = [
-            _UnitWithoutCallees(unit) if isinstance(unit, BitcodeUnit) else unit
-            for unit in libraries
-        ]
+        libraries = reached(self)[1:]
+        for library in libraries:
+            self._reload_init.update(library._reload_init)
+        _link(self._final_module, libraries)
+        self._linking_libraries = []
         super().finalize()
 
     def _get_module_for_linking(self) -> Untyped:
@@ -166,21 +139,11 @@ class LinkedUnit(_SharedPassLibrary):
         return unit
 
 
-class _UnitWithoutCallees:
-    """A unit without its callees."""
-
-    def __init__(self, unit: BitcodeUnit) -> None:
-        self._unit, self._reload_init = unit, unit._reload_init
-
-    def _get_module_for_linking(self) -> Untyped:
-        return self._unit._final_module
-
-
 def _stamp(library: Untyped) -> Stamp | None:
     return getattr(library, "stamp", None)
 
 
-def reached(library: Untyped, ends: Untyped = None) -> list[Untyped]:
+def reached(library: Untyped, ends: Callable[[Untyped], object] | None = None) -> list[Untyped]:
     """Return a library, its callees, and the callees of bitcode units among them.
 
     Callers come first: LLVM drops a function that has no caller so far.
@@ -206,11 +169,10 @@ def reached(library: Untyped, ends: Untyped = None) -> list[Untyped]:
     return last[::-1]
 
 
-def _linked(libraries: list[Untyped]) -> Untyped:
-    """Link the code of libraries into one module."""
-    first, *others = libraries
-    module = first._final_module.clone()
-    for library in others:
-        final_module = library._final_module if isinstance(library, BitcodeUnit) else None
-        module.link_in(final_module or library._get_module_for_linking(), preserve=True)
+def _link(module: Untyped, libraries: list[Untyped]) -> Untyped:
+    """Add the code of libraries to a module; return it."""
+    for library in libraries:
+        alone = isinstance(library, BitcodeUnit)
+        code = library._final_module if alone else library._get_module_for_linking()
+        module.link_in(code, preserve=True)
     return module

@@ -1,7 +1,7 @@
-"""Patches that speed up Numba's compiler by a third, without work that this package does not need.
+"""Compilers of this package, and patches that make Numba's compiler faster.
 
-The patches are active while functions of this package are compiled, under Numba's global lock,
-and are removed afterwards.
+The patches are active while functions of this package are compiled, under Numba's global lock, and
+are removed afterwards. They skip work that this package does not need.
 """
 
 from __future__ import annotations
@@ -9,124 +9,113 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
-from numba.core import event, ir, types
-from numba.core.base import BaseContext
-from numba.core.compiler import Compiler, Flags
+from numba.core import types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompilerBase, Flags
 from numba.core.postproc import PostProcessor, VariableLifetime
-from numba.core.targetconfig import ConfigStack
 from numba.core.transforms import canonicalize_cfg
 from numba.core.types.functions import BaseFunction
 
 from .._typing import Untyped
-from .linking import BitcodeUnit
-from .numba_passes import IDLE
+from .linking import BitcodeUnit, LinkedUnit
 
-_LOCKS = "numba:compiler_lock", "numba:llvm_lock"
+RELEASES = (0, 63), (0, 64), (0, 65), (0, 66), (0, 67), (0, 68)  # of Numba, tried with the tests
+_CALLEE_OPTIONS = "nrt", "error_model", "forceinline", "boundscheck"
 _SIMPLE = types.Number, types.Boolean, types.Literal, types.Array, types.BaseTuple
+
 _resolved: dict[tuple[Untyped, ...], Untyped] = {}
-_interned: dict[Flags, Flags] = {}
-_sizes: dict[str, int] = {}
-_holders: dict[type, int] = {}
 _active: list[bool] = []
 
 
-class InternedFlags(Flags):
-    """Immutable flags with one object for equal values.
+class _CalleeFlags(Flags):
+    """Flags of a function; its callees see only the options that affect them.
 
-    Numba uses flags as keys of compiled code, where all have one hash value and are compared option
-    by option.
+    Numba compiles its own functions again for callers with other flags.
     """
 
     __slots__ = ()
-    __hash__ = object.__hash__
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    @classmethod
-    def intern(cls, flags: Flags) -> Flags:
-        """Return the object with these values."""
-        if isinstance(flags, cls):
-            return flags
-        return _interned.setdefault(flags, cls(flags))
+    def copy(self) -> Flags:
+        """Return the flags for callees."""
+        visible = Flags()
+        for name in _CALLEE_OPTIONS:
+            setattr(visible, name, getattr(self, name))
+        return visible
 
 
-class _Instead(NamedTuple):
-    """The replacement of an attribute."""
+class _Compiler(Compiler):
+    library: type[JITCodeLibrary] = LinkedUnit
 
-    owner: Untyped
-    name: str
-    new: Untyped
+    def __init__(self, typing: Untyped, target: Untyped, library: Untyped, *others: Untyped):
+        args, result, flags, local = others
+        super().__init__(typing, target, library, args, result, _CalleeFlags(flags), local)
+
+    def compile_extra(self, func: Untyped) -> Untyped:
+        """Compile a function and all its callees."""
+        with patched_compiler():
+            return super().compile_extra(func)
+
+    def _compile_bytecode(self) -> Untyped:
+        self.state.library = _new_library(self.library, self.state)
+        return super()._compile_bytecode()
+
+
+class ForPython(_Compiler):
+    """Compiler of functions that Python calls."""
+
+
+class ForCallers(_Compiler):
+    """Compiler of functions that compiled code calls."""
+
+    library = BitcodeUnit
+
+
+def _new_library(library: type[JITCodeLibrary], state: Untyped) -> JITCodeLibrary:
+    created = library(state.targetctx.codegen(), state.func_id.func_qualname)
+    created.enable_object_caching()
+    return created
 
 
 @contextlib.contextmanager
-def patched_compiler(is_ours: Callable[[Untyped], bool]) -> Iterator[None]:
-    """Make Numba compile without garbage collection, lock events and repeated work.
-
-    Parameters
-    ----------
-    is_ours : callable
-        Returns whether the function of a dispatcher belongs to this package.
-    """
+def patched_compiler() -> Iterator[None]:
+    """Make Numba compile without garbage collection and repeated work."""
     if _active:  # a callee
         yield
         return
-    patches = [
-        _Instead(event, "start_event", _without_locks(event.start_event)),
-        _Instead(event, "end_event", _without_locks(event.end_event)),
-        _Instead(PostProcessor, "run", _post_processed(PostProcessor.run)),
-        _Instead(ConfigStack, "enter", _with_interned_flags(ConfigStack.enter)),
-        _Instead(Compiler, "_compile_bytecode", _as_bitcode(Compiler._compile_bytecode)),
-        _Instead(BaseContext, "get_abi_sizeof", _cached_sizes(BaseContext.get_abi_sizeof)),
-        _Instead(ir.Inst, "_rec_list_vars", _variables),
-        _Instead(BaseFunction, "get_call_type", _remembered(BaseFunction.get_call_type)),
-        _Instead(
-            types.Dispatcher,
-            "get_call_type",
-            _without_values(types.Dispatcher.get_call_type, is_ours),
-        ),
-        *(_Instead(cls, "run_pass", skip(cls.run_pass)) for cls, skip in IDLE),
-    ]
     collects = gc.isenabled()
     gc.disable()
     try:
         _active.append(True)
         with contextlib.ExitStack() as back:
-            for patch in patches:
-                back.callback(
-                    _restore, patch.owner, patch.name, patch.owner.__dict__.get(patch.name)
-                )
-                setattr(patch.owner, patch.name, patch.new)
+            for owner, name, wrap in PATCHES:
+                old = vars(owner)[name]
+                back.callback(setattr, owner, name, old)
+                setattr(owner, name, wrap(old))
             yield
     finally:
         _active.clear()
         if collects:
-            _leave_young()
+            if gc.get_freeze_count() == 0:  # the next collection skips all objects of now
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
-def _leave_young() -> None:
-    """Move all objects to the oldest generation, which is collected later."""
-    if gc.get_freeze_count() == 0:
-        gc.freeze()
-        gc.unfreeze()
+def _as_bitcode(compile_: Callable[[Untyped], Untyped]) -> Callable[[Untyped], Untyped]:
+    """Make Numba's own functions that only compiled code calls units without machine code.
 
+    Drop the annotation of types, which holds Numba's IR, a graph of many small objects.
+    """
 
-def _restore(owner: Untyped, name: str, old: Untyped) -> None:
-    if old is None:
-        delattr(owner, name)
-    else:
-        setattr(owner, name, old)
+    def compiled(self: Untyped) -> Untyped:
+        state = self.state
+        if state.library is None and state.flags.no_cpython_wrapper:
+            state.library = _new_library(BitcodeUnit, state)
+        result = compile_(self)
+        return result._replace(type_annotation="") if hasattr(result, "type_annotation") else result
 
-
-def _without_locks(tell: Callable[..., None]) -> Callable[..., None]:
-    def notified(kind: str, *args: object, **named: object) -> None:
-        if kind not in _LOCKS:
-            tell(kind, *args, **named)
-
-    return notified
+    return compiled
 
 
 def _post_processed(run: Callable[..., None]) -> Callable[..., None]:
@@ -147,73 +136,6 @@ def _post_processed(run: Callable[..., None]) -> Callable[..., None]:
     return processed
 
 
-def _with_interned_flags(enter: Callable[..., Untyped]) -> Callable[..., Untyped]:
-    def entered(self: Untyped, flags: Flags) -> Untyped:
-        return enter(self, InternedFlags.intern(flags))
-
-    return entered
-
-
-def _as_bitcode(compile_: Callable[[Untyped], Untyped]) -> Callable[[Untyped], Untyped]:
-    """Make Numba's own functions that only compiled code calls units without machine code."""
-
-    def compiled(self: Untyped) -> Untyped:
-        state = self.state
-        if state.library is None and state.flags.no_cpython_wrapper:
-            state.library = BitcodeUnit(state.targetctx.codegen(), state.func_id.func_qualname)
-            state.library.enable_object_caching()
-        return light(self.state, compile_(self))
-
-    return compiled
-
-
-def light(state: Untyped, result: Untyped) -> Untyped:
-    """Return a compilation result; clear its Numba IR, a graph of many small objects."""
-    for block in state.func_ir.blocks.values():
-        block.body.clear()
-        block.scope.localvars = None
-    return result._replace(type_annotation="") if hasattr(result, "type_annotation") else result
-
-
-def _cached_sizes(size: Callable[[Untyped, Untyped], int]) -> Callable[[Untyped, Untyped], int]:
-    """Cache `size`, for which llvmlite writes a module for each type and LLVM parses it."""
-
-    def cached(self: Untyped, kind: Untyped) -> int:
-        name = str(kind)
-        if "%" in name:  # a named type, defined elsewhere
-            return size(self, kind)
-        if name not in _sizes:
-            _sizes[name] = size(self, kind)
-        return _sizes[name]
-
-    return cached
-
-
-def _variables(self: Untyped, within: Untyped) -> list[Untyped]:
-    """List variables as Numba does, without its chain of `isinstance` tests for each object."""
-    variables: list[Untyped] = []
-    _gather(within, variables)
-    return variables
-
-
-def _gather(within: Untyped, variables: list[Untyped]) -> None:
-    """Append the variables in an object, whose kind is cached by its type."""
-    value_type = type(within)
-    kind = _holders.get(value_type)
-    if kind is None:
-        kinds = (ir.Var, ir.Inst, (list, tuple), dict, object)
-        kind = _holders[value_type] = next(
-            k for k, base in enumerate(kinds) if issubclass(value_type, base)
-        )
-    if kind == 0:
-        variables.append(within)
-    elif kind == 1:
-        variables.extend(within.list_vars())
-    elif kind < 4:
-        for item in within if kind == 2 else within.values():
-            _gather(item, variables)
-
-
 def _remembered(resolve: Callable[..., Untyped]) -> Callable[..., Untyped]:
     """Cache `resolve`, which resolves a function for a context and types, for operators."""
 
@@ -232,19 +154,25 @@ def _remembered(resolve: Callable[..., Untyped]) -> Callable[..., Untyped]:
     return resolved
 
 
-def _without_values(
-    resolve: Callable[..., Untyped], is_ours: Callable[[Untyped], bool]
-) -> Callable[..., Untyped]:
+def _without_values(resolve: Callable[..., Untyped]) -> Callable[..., Untyped]:
     """Wrap `resolve` so that constants, each a type, cause no separate compilation."""
 
     def resolved(self: Untyped, context: Untyped, args: Untyped, kws: Untyped) -> Untyped:
-        if is_ours(self.dispatcher):
-            args = tuple(map(_without_value, args))
+        if issubclass(self.dispatcher._compiler.pipeline_class, _Compiler):
+            args = tuple(
+                types.unliteral(kind)
+                if isinstance(kind, types.IntegerLiteral | types.BooleanLiteral)
+                else kind
+                for kind in args
+            )
         return resolve(self, context, args, kws)
 
     return resolved
 
 
-def _without_value(kind: Untyped) -> Untyped:
-    constant = isinstance(kind, types.IntegerLiteral | types.BooleanLiteral)
-    return types.unliteral(kind) if constant else kind
+PATCHES: tuple[tuple[type, str, Callable[..., Untyped]], ...] = (  # wrappers of methods
+    (CompilerBase, "_compile_bytecode", _as_bitcode),
+    (PostProcessor, "run", _post_processed),
+    (BaseFunction, "get_call_type", _remembered),
+    (types.Dispatcher, "get_call_type", _without_values),
+)

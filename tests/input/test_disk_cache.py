@@ -13,15 +13,6 @@ import zlib
 import numba
 import numpy as np
 import pytest
-from numba.core import event
-from numba.core.base import BaseContext
-from numba.core.compiler import Compiler
-from numba.core.postproc import PostProcessor
-from numba.core.targetconfig import ConfigStack
-from numba.core.typed_passes import NopythonRewrites
-from numba.core.types import Dispatcher
-from numba.core.types.functions import BaseFunction
-from numba.core.untyped_passes import InlineClosureLikes
 
 from frontal.compile import cache, jit, linking
 
@@ -219,8 +210,9 @@ def test_numba_is_left_as_it_was(parts):
     def wrong(x):
         return x.nothing
 
-    owners = event, PostProcessor, ConfigStack, Compiler, BaseContext, BaseFunction, Dispatcher
-    owners += NopythonRewrites, InlineClosureLikes
+    from frontal.compile.numba_patches import PATCHES
+
+    owners = [owner for owner, _, _ in PATCHES]
     before = [dict(vars(owner)) for owner in owners]
     parts("first")
     with pytest.raises(numba.TypingError):

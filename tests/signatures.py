@@ -16,14 +16,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from numba import types
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
+from numba.np.numpy_support import as_dtype
 
 import frontal
 from frontal import gpu
 from frontal.cli import warm
 from frontal.compile.cache import DiskCache
-from frontal.compile.manifest import Item, Table, UnknownTypeError, known, write
+from frontal.compile.manifest import FILE, Item, Manifest, known
 from frontal.gpu.runtime import device as devices
 from frontal.gpu.runtime.staging import MIN_STAGED_BYTES, Staging
 
@@ -51,6 +53,56 @@ def solve(task: warm.Task) -> None:
     kind = {"ldlt": "symmetric", "ldlh": "hermitian"}.get(task.what, "auto")
     frontal.solve(A, b, kind=kind, backend=task.backend)
     frontal.factorize(A, kind=kind, backend=task.backend).refactorize(A).solve(b)
+
+
+class UnknownTypeError(TypeError):
+    """A type without a representation in the file: it holds an address, or is unsupported."""
+
+
+class Table:
+    """Types as lists, by index: the inverse of `Manifest.type`."""
+
+    def __init__(self, rows: list[list[Any]] | None = None) -> None:
+        self.rows = rows or []
+        self._places = {json.dumps(row): place for place, row in enumerate(self.rows)}
+
+    def place(self, kind: Any) -> int:
+        """Return the index of a type; add it if it is missing."""
+        row = self._row(kind)
+        place = self._places.setdefault(json.dumps(row), len(self.rows))
+        if place == len(self.rows):
+            self.rows.append(row)
+        return place
+
+    def _row(self, kind: Any) -> list[Any]:
+        if isinstance(kind, types.Array) and type(kind) is types.Array:
+            flags = "" if kind.mutable else "r"
+            flags += "" if kind.aligned else "u"
+            return ["array", self.place(kind.dtype), kind.ndim, kind.layout, flags]
+        if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
+            return ["named", _name(kind.instance_class), *map(self.place, kind.types)]
+        if isinstance(kind, types.BaseTuple):
+            return ["tuple", *map(self.place, kind.types)]
+        if isinstance(kind, types.Record):
+            return ["record", *_fields(as_dtype(kind))]
+        if isinstance(kind, types.Number | types.Boolean | types.NoneType):
+            return [str(kind)]
+        if type(kind).__name__ == "Reference":
+            return ["borrowed", _name(type(kind)), self.place(kind.dtype)]
+        if type(kind).__name__ == "MethodType":
+            return ["method", _name(type(kind)), kind.method.name.upper()]
+        raise UnknownTypeError(str(kind))
+
+
+def _fields(dtype: np.dtype) -> list[tuple[str, str]]:
+    fields = [(name, dtype[name].str) for name in dtype.names or ()]
+    if np.dtype(fields) != dtype:
+        raise UnknownTypeError(str(dtype))
+    return fields
+
+
+def _name(definition: Any) -> str:
+    return f"{definition.__module__}:{definition.__qualname__}"
 
 
 class Recorder(event.Listener):
@@ -84,7 +136,7 @@ class Recorder(event.Listener):
             places = [self.table.place(kind) for kind in arguments]
         except UnknownTypeError:
             return None
-        return [f"{function.__module__}:{function.__qualname__}", places]
+        return [_name(function), places]
 
 
 def record(kind: str) -> None:
@@ -109,7 +161,7 @@ def recorded(kind: str) -> list[Any]:
 
 def read(kind: str) -> list[Any]:
     """What the file has of a kind, or of the analysis of all, in the form of `record`."""
-    table, items = known()
+    listed, items = known()
     mine = [k for k, item in enumerate(items) if kind in item.kinds]
     if not mine:
         systems = {
@@ -123,14 +175,14 @@ def read(kind: str) -> list[Any]:
     rows = [
         [*items[k][:3], [places[need] for need in items[k].needs if need in places]] for k in mine
     ]
-    return [table.rows, rows]
+    return [listed, rows]
 
 
 def merged(found: dict[str, list[Any]]) -> tuple[Table, list[Item]]:
     """The lists of all kinds as one."""
     table, items, places = Table(), [], {}
-    for kind, (types, rows) in found.items():
-        old, mine = Table(types), []
+    for kind, (listed, rows) in found.items():
+        old, mine = Manifest(listed, []), []
         for function, arguments, seconds, needs in rows:
             now = tuple(table.place(old.type(place)) for place in arguments)
             place = places.setdefault((function, now), len(items))
@@ -147,13 +199,26 @@ def merged(found: dict[str, list[Any]]) -> tuple[Table, list[Item]]:
     return table, items
 
 
+def write(rows: list[list[Any]], items: list[Item]) -> None:
+    """Replace the file, one item a line."""
+    kinds = sorted({kind for item in items for kind in item.kinds})
+    listed = [[*item[:4], [kinds.index(kind) for kind in item.kinds]] for item in items]
+    parts = (
+        '{"kinds": ' + json.dumps(kinds),
+        '"types": [\n' + ",\n".join(map(json.dumps, rows)) + "]",
+        '"items": [\n' + ",\n".join(map(json.dumps, listed)) + "]}\n",
+    )
+    FILE.write_text(",\n".join(parts), encoding="utf-8")
+
+
 def main() -> None:
     """Record all kinds, as many at once as there are cores; a GPU's only if it can be emulated."""
     there = gpu.available() or COMPILER is not None
     of = [recorded if there or task.backend == "cpu" else read for task in TASKS.values()]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = dict(zip(TASKS, pool.map(lambda do, kind: do(kind), of, TASKS), strict=True))
-    write(*merged(found))
+    table, items = merged(found)
+    write(table.rows, items)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from .. import gpu
 from ..api import analyze, factorize
 from ..backend.protocol import Progress
-from ..compile import jit, workers
+from ..compile import jit, worker, workers
 from ..cpu.small import warmup
 from ..factor.analysis import Analysis
 from ..files.atomic_write import replacing
@@ -139,8 +139,12 @@ def warm(
     kinds = [task.name for task in (*ORDERINGS, *later)]
     if processes > 1:
         workers.compile_all(kinds, processes)
-    (_run_serially if processes == 1 else _run_in_processes)(later, processes, done)
-    workers.mark(kinds)
+        _run_in_processes(later, processes, done)
+    else:
+        for task in (ANALYSIS, *ORDERINGS, *later):
+            done(task, run(task))
+    for kind in kinds:
+        worker.mark_done(kind)
     files = [path.stat().st_size for path in jit._FOLDER.glob("*.nbc")]
     report = {"folder": str(jit._FOLDER), "files": len(files), "bytes": sum(files)}
     report |= {"devices": devices, "processes": processes, "tasks": seconds}
@@ -168,11 +172,6 @@ def _jobs() -> int:
     )
 
 
-def _run_serially(later: list[Task], _: int, done: Callable[[Task, float], None]) -> None:
-    for task in (ANALYSIS, *ORDERINGS, *later):
-        done(task, run(task))
-
-
 def _run_in_processes(later: list[Task], count: int, done: Callable[[Task, float], None]) -> None:
     started = multiprocessing.get_context("spawn")  # a fork would copy locks of other threads
     with ProcessPoolExecutor(count, started, _limit_threads) as pool:
@@ -185,9 +184,7 @@ def _run_in_processes(later: list[Task], count: int, done: Callable[[Task, float
                     task = waiting.pop(future)
                     done(task, future.result())
                     if task == ANALYSIS:
-                        waiting |= {
-                            pool.submit(run, later_task): later_task for later_task in later
-                        }
+                        waiting |= {pool.submit(run, then): then for then in later}
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -204,16 +201,10 @@ def _limit_threads() -> None:
 def run(task: Task) -> float:
     """Run a task and return its seconds."""
     began = time.perf_counter()
+    work = {ANALYSIS: _analyses, DISSECTION: _dissections, LAYERS: _layers}.get(task)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if task == ANALYSIS:
-            _analyses()
-        elif task == DISSECTION:
-            _dissections()
-        elif task == LAYERS:
-            _layers()
-        else:
-            _systems(task)
+        work() if work else _systems(task)
     return time.perf_counter() - began
 
 
@@ -228,15 +219,13 @@ def _dissections() -> None:
 
 def _layers() -> None:
     """Analyze a large grid with several threads."""
-    asked = os.environ.get("FRONTAL_NUM_THREADS")
+    asked = {**os.environ}
     os.environ["FRONTAL_NUM_THREADS"] = str(_THREADS)
     try:
         analyze(poisson2d(_SQUARE_SIDE), backend="cpu")
     finally:
-        if asked is None:
-            del os.environ["FRONTAL_NUM_THREADS"]
-        else:
-            os.environ["FRONTAL_NUM_THREADS"] = asked
+        del os.environ["FRONTAL_NUM_THREADS"]
+        os.environ |= asked
 
 
 def _analyses() -> None:

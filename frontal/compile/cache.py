@@ -15,7 +15,8 @@ import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import llvmlite
 import numba
@@ -46,32 +47,24 @@ def _digest_of_file(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-class _Named(NamedTuple):
-    """The environment of a called function, with the name of its module instead of the globals.
+def _without_globals(environment: Untyped) -> tuple[str, list[object], str]:
+    """Return the name of a function's module, its constants, and the name of its environment.
 
     Compiled code looks up no names, and importing modules of Numba is slow.
     """
+    return environment.globals["__name__"], environment.consts, environment.env_name
 
-    module: str
-    consts: list[object]
-    name: str
 
-    @classmethod
-    def from_environment(cls, environment: Untyped) -> _Named:
-        """Store module name, constants and name of an environment."""
-        module = environment.globals["__name__"]
-        return cls(module, environment.consts, environment.env_name)
-
-    def resolve(self) -> Untyped:
-        """Return the environment; create it if it does not exist."""
-        environment: Untyped = lookup_environment(self.name)
-        if environment is None:
-            module = sys.modules.get(self.module)
-            environment = Environment({"__name__": self.module} if module is None else vars(module))
-            environment.consts[:] = self.consts
-            environment.env_name = self.name
-            Environment._memo[self.name] = environment
-        return environment
+def _environment(module_name: str, consts: list[object], name: str) -> Untyped:
+    """Return the environment of `_without_globals`; create it if it does not exist."""
+    environment: Untyped = lookup_environment(name)
+    if environment is None:
+        module = sys.modules.get(module_name)
+        environment = Environment({"__name__": module_name} if module is None else vars(module))
+        environment.consts[:] = consts
+        environment.env_name = name
+        Environment._memo[name] = environment
+    return environment
 
 
 class DiskCache(FunctionCache):
@@ -100,11 +93,14 @@ class DiskCache(FunctionCache):
 
         Code that another process is compiling is waited for, see `CompileLocks`.
         """
-        self._prepare(target_context)
+        if self._lean:
+            rtsys.initialize(target_context)  # what loaded code calls; a compiler does the rest
+        else:
+            target_context.refresh()
         if not self._enabled:
             return None
         compiled = self._read(sig, target_context)
-        claims = locks.current()
+        claims = locks.active
         if compiled is not None or claims is None:
             return compiled
         name = self.path(sig, target_context.codegen()).name
@@ -114,13 +110,6 @@ class DiskCache(FunctionCache):
         if compiled is not None:
             claims.release(name)
         return compiled
-
-    def _prepare(self, target_context: CPUContext) -> None:
-        """Initialize what loaded code calls; a compiler initializes the rest itself."""
-        if self._lean:
-            rtsys.initialize(target_context)
-        else:
-            target_context.refresh()
 
     def save_overload(self, sig: Signature, data: CompileResult) -> None:
         """Store compiled code, if it contains no addresses of this process and the disk permits."""
@@ -132,7 +121,7 @@ class DiskCache(FunctionCache):
         except OSError as error:
             log.info("compiled code is not cached: %s", error)
         finally:
-            claims = locks.current()
+            claims = locks.active
             if claims is not None:
                 claims.release(self.path(sig, data.codegen).name)
 
@@ -155,47 +144,50 @@ class DiskCache(FunctionCache):
         return None
 
     def _stored(self, path: Path) -> tuple[Untyped, list[Untyped], Stamp]:
+        """Return the key, the code and the stamp of a file; raise ValueError if it is damaged."""
         content = path.read_bytes()
-        key, code = pickle.loads(_checked(content))
-        return key, [*code], Stamp(path.name, content[:_CHECKSUM])
+        checksum, body = content[:_CHECKSUM], content[_CHECKSUM:]
+        if _checksum(body) != checksum:
+            raise ValueError("the checksum is wrong: the file was truncated or changed")
+        key, code = pickle.loads(body)
+        return key, [*code], Stamp(path.name, checksum)
 
     def _rebuilt(self, context: CPUContext, code: list[Untyped], stamp: Stamp) -> CompileResult:
         codegen, kind = context.codegen(), code[0][1]
-        code[-1] = [named.resolve() for named in code[-1]]
-        if kind == BITCODE:
-            library = self._bitcode_unit(codegen, code[0], stamp)
-        elif kind == LINKED:
-            library = LinkedUnit.read(codegen, code[0])
-        else:
+        code[-1] = [_environment(*fields) for fields in code[-1]]
+        if kind not in (BITCODE, LINKED):
             return CompileResult._rebuild(context, *code)
-        ready = _PreparedContext(context)
-        return CompileResult._rebuild(ready, library, *code[1:])._replace(target_context=context)
+        if kind == BITCODE:
+            library = self._bitcode_unit(codegen, stamp, code[0])
+        else:
+            library = LinkedUnit.read(codegen, code[0])
+        reader = SimpleNamespace(unserialize_library=lambda code: library)
+        ready = SimpleNamespace(
+            codegen=lambda: reader,
+            get_executable=context.get_executable,
+            typing_context=context.typing_context,
+        )
+        return CompileResult._rebuild(ready, *code)._replace(target_context=context)
 
-    def _bitcode_unit(self, codegen: Codegen, written: Untyped, stamp: Stamp) -> BitcodeUnit:
-        """Return a unit and its callees, read from their files."""
+    def _bitcode_unit(self, codegen: Codegen, stamp: Stamp, code: Untyped = None) -> BitcodeUnit:
+        """Return a unit and its callees, read from their files unless `code` is its own."""
         if stamp not in _units:
-            name, _, (bitcode, stamps) = written
-            calls = [self._called(codegen, called) for called in stamps]
+            if code is None:
+                _, (code, *_), now = self._stored(self._folder / stamp.name)
+                if now != stamp:
+                    raise ValueError(f"{stamp.name} has been recompiled since")
+            name, _, (bitcode, stamps) = code
+            calls = [self._bitcode_unit(codegen, called) for called in stamps]
             _units[stamp] = BitcodeUnit.read(codegen, name, bitcode, calls)
             _units[stamp].stamp = stamp
         return _units[stamp]
-
-    def _called(self, codegen: Codegen, called: Stamp) -> BitcodeUnit:
-        if called in _units:
-            return _units[called]
-        _, code, stamp = self._stored(self._folder / called.name)
-        if stamp != called:
-            raise ValueError(f"{called.name} has been recompiled since")
-        return self._bitcode_unit(codegen, code[0], stamp)
 
     def _write(self, sig: Signature, data: CompileResult) -> None:
         key = self._key(sig, data.codegen)
         path = self._path(key)
         *code, environments = data._reduce()
-        body = dumps(
-            (key, [*code, [_Named.from_environment(environment) for environment in environments]])
-        )
-        checksum = zlib.crc32(body).to_bytes(_CHECKSUM, "little")
+        body = dumps((key, [*code, [*map(_without_globals, environments)]]))
+        checksum = _checksum(body)
         self._folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as stream:
             stream.write(checksum + body)
@@ -219,27 +211,5 @@ class DiskCache(FunctionCache):
         return self._folder / f"{name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
 
 
-class _PreparedContext:
-    """A context of Numba for which libraries are read from files already."""
-
-    def __init__(self, context: CPUContext) -> None:
-        self._context = context
-
-    def __getattr__(self, name: str) -> Untyped:
-        return getattr(self._context, name)
-
-    def codegen(self) -> _PreparedContext:
-        """Return the object that deserializes libraries."""
-        return self
-
-    def unserialize_library(self, library: BitcodeUnit | LinkedUnit) -> BitcodeUnit | LinkedUnit:
-        """Return the library unchanged."""
-        return library
-
-
-def _checked(content: bytes) -> bytes:
-    """Return the contents of a file after its checksum, verified."""
-    body = content[_CHECKSUM:]
-    if zlib.crc32(body).to_bytes(_CHECKSUM, "little") != content[:_CHECKSUM]:
-        raise ValueError("the checksum is wrong: the file was truncated or changed")
-    return body
+def _checksum(body: bytes) -> bytes:
+    return zlib.crc32(body).to_bytes(_CHECKSUM, "little")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 MAX_WAIT_SECONDS = 30.0  # longest wait for another process to compile a function
@@ -17,23 +18,17 @@ class CompileLocks:
     Parameters
     ----------
     folder : path
-        Folder of the files, while several processes cooperate; without it each works alone.
     who : str
         Name of this process.
-    alive : callable
-        Returns whether the process of a name is running.
-    lost : callable
-        Called with the name of a process that has taken too long.
+    workers : sequence of subprocess.Popen
+        Processes named by their index. A function of one that has ended is not waited for, and one
+        that takes too long is killed.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        who: str,
-        alive: Callable[[str], bool] = lambda name: True,
-        lost: Callable[[str], None] = lambda name: None,
+        self, folder: Path, who: str, workers: Sequence[subprocess.Popen[bytes]] = ()
     ) -> None:
-        self._folder, self._who, self._alive, self._lost = folder, who, alive, lost
+        self._folder, self._who, self._workers = folder, who, workers
 
     def take(self, name: str) -> bool:
         """Claim a function unless another process has; return whether this process has it.
@@ -64,10 +59,12 @@ class CompileLocks:
         """Wait until the process that compiles a function is done, has died, or takes too long."""
         until = time.monotonic() + MAX_WAIT_SECONDS
         while (holder := self._holder(name)) is not None:
+            worker = self._workers[int(holder)] if self._workers and holder.isdigit() else None
             if time.monotonic() > until:
-                self._lost(holder)
+                if worker is not None:
+                    worker.kill()
                 return
-            if holder and not self._alive(holder):
+            if worker is not None and worker.poll() is not None:
                 return
             time.sleep(_PAUSE)
 
@@ -78,15 +75,4 @@ class CompileLocks:
             return None
 
 
-def mark_of(folder: Path, kind: str) -> Path:
-    """Return the file that marks a kind of system as being compiled, or in the end as `DONE`."""
-    return folder / ("helped-" + kind.replace(" ", "-"))
-
-
-DONE = b"done"
-shared: list[CompileLocks] = []  # the last one is active; empty if this process works alone
-
-
-def current() -> CompileLocks | None:
-    """Return the locks of this process while others cooperate; a thread may end that any time."""
-    return next(iter(shared[-1:]), None)
+active: CompileLocks | None = None  # while processes cooperate; a thread may end that any time

@@ -2,6 +2,7 @@
 
 Types of Numba are lists there, of JSON values and of indices of other types in one table:
 ``["array", 3, 1, "C", ""]``, ``["tuple", 1, 2]``, ``["named", "module:name", 1, 2]``.
+`tests.signatures` writes the file.
 """
 
 from __future__ import annotations
@@ -14,15 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import from_dtype, types
-from numba.np.numpy_support import as_dtype
 
 from .._typing import Untyped
 
 FILE = Path(__file__).with_name("signatures.json")
-
-
-class UnknownTypeError(TypeError):
-    """A type without a representation in the file: it holds an address, or is unsupported."""
 
 
 class Item(NamedTuple):
@@ -49,135 +45,70 @@ class Item(NamedTuple):
     kinds: tuple[str, ...]
 
 
-class Table:
-    """Types by index, as read or to be written."""
+class Manifest(NamedTuple):
+    """The contents of the file: types as lists, and items."""
 
-    def __init__(self, rows: list[list[Untyped]] | None = None) -> None:
-        self.rows = rows or []
-        self._places = {json.dumps(row): place for place, row in enumerate(self.rows)}
+    types: list[list[Untyped]]
+    items: list[Item]
 
-    def place(self, kind: Untyped) -> int:
-        """Return the index of a type; add it if it is missing.
+    def type(self, place: int) -> Untyped:
+        """Return the type at an index.
 
         Examples
         --------
-        >>> table = Table()
-        >>> [table.place(kind) for kind in (types.int64, types.int64[:, ::1], types.int64)]
-        [0, 1, 0]
-        >>> table.rows, table.type(1)
-        ([['int64'], ['array', 0, 2, 'C', '']], Array(int64, 2, 'C', False, aligned=True))
+        >>> Manifest([["int64"], ["array", 0, 2, "C", ""]], []).type(1)
+        Array(int64, 2, 'C', False, aligned=True)
         """
-        row = self._row(kind)
-        place = self._places.setdefault(json.dumps(row), len(self.rows))
-        if place == len(self.rows):
-            self.rows.append(row)
-        return place
-
-    def _row(self, kind: Untyped) -> list[Untyped]:
-        untyped: Untyped = kind
-        if isinstance(kind, types.Array) and type(kind) is types.Array:
-            flags = "" if kind.mutable else "r"
-            flags += "" if kind.aligned else "u"
-            return ["array", self.place(kind.dtype), kind.ndim, kind.layout, flags]
-        if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
-            return ["named", _name(kind.instance_class), *map(self.place, kind.types)]
-        if isinstance(kind, types.BaseTuple):
-            return ["tuple", *map(self.place, untyped.types)]
-        if isinstance(kind, types.Literal):
-            return ["literal", kind.literal_value]
-        if isinstance(kind, types.Record):
-            return ["record", *_fields(as_dtype(kind))]
-        if isinstance(kind, types.Number | types.Boolean | types.NoneType):
-            return [str(kind)]
-        if type(kind).__name__ == "Reference":
-            return ["borrowed", _name(type(kind)), self.place(kind.dtype)]
-        if type(kind).__name__ == "MethodType":
-            return ["method", _name(type(kind)), untyped.method.name.upper()]
-        raise UnknownTypeError(str(kind))
-
-    def type(self, place: int) -> Untyped:
-        """Return the type at an index."""
-        what, *rest = self.rows[place]
+        what, *rest = self.types[place]
         if what == "array":
             dtype, ndim, layout, flags = rest
             aligned = {"readonly": "r" in flags, "aligned": "u" not in flags}
             return types.Array(self.type(dtype), ndim, layout, **aligned)
         if what == "named":
-            return types.BaseTuple.from_types([self.type(k) for k in rest[1:]], _named(rest[0]))
+            return types.BaseTuple.from_types([self.type(k) for k in rest[1:]], named(rest[0]))
         if what == "tuple":
             return types.BaseTuple.from_types([self.type(k) for k in rest])
-        if what == "literal":
-            return types.literal(rest[0])
         if what == "record":
             return from_dtype(np.dtype([(name, form) for name, form in rest]))
         if what == "borrowed":
-            return _named(rest[0])(self.type(rest[1]))
+            return named(rest[0])(self.type(rest[1]))
         if what == "method":
-            return _named(rest[0])(_named(f"frontal.numeric.method:{rest[1]}"))
+            return named(rest[0])(named(f"frontal.numeric.method:{rest[1]}"))
         return types.boolean if what == "bool" else getattr(types, what)
 
+    def signature(self, item: Item) -> tuple[Untyped, ...]:
+        """Return the types of an item."""
+        return tuple(map(self.type, item.arguments))
 
-def _fields(dtype: np.dtype) -> list[tuple[str, str]]:
-    fields = [(name, dtype[name].str) for name in dtype.names or ()]
-    if np.dtype(fields) != dtype:
-        raise UnknownTypeError(str(dtype))
-    return fields
+    def levels(self) -> list[float]:
+        """Return seconds from the start of each item to the end of its longest chain of callers.
+
+        Examples
+        --------
+        >>> Manifest([], [Item("f", (), 1.0, (), ()), Item("g", (), 2.0, (0,), ())]).levels()
+        [3.0, 2.0]
+        """
+        spans = [0.0] * len(self.items)
+        for place in reversed(range(len(self.items))):  # callees precede callers
+            spans[place] += self.items[place].seconds
+            for need in self.items[place].needs:
+                spans[need] = max(spans[need], spans[place])
+        return spans
 
 
-def _name(definition: Untyped) -> str:
-    return f"{definition.__module__}:{definition.__qualname__}"
-
-
-def _named(name: str) -> Untyped:
+def named(name: str) -> Untyped:
+    """Return the object ``"module:name"``."""
     module, attribute = name.split(":")
     return getattr(importlib.import_module(module), attribute)
 
 
 @cache
-def known() -> tuple[Table, list[Item]]:
-    """Return all types and items of the file."""
+def known() -> Manifest:
+    """Return the contents of the file."""
     read = json.loads(FILE.read_text(encoding="utf-8"))
     kinds = read["kinds"]
     items = [
         Item(name, tuple(arguments), seconds, tuple(needs), tuple(kinds[k] for k in places))
         for name, arguments, seconds, needs, places in read["items"]
     ]
-    return Table(read["types"]), items
-
-
-def write(table: Table, items: list[Item]) -> None:
-    """Replace the file, one item a line."""
-    kinds = sorted({kind for item in items for kind in item.kinds})
-    rows = [[*item[:4], [kinds.index(kind) for kind in item.kinds]] for item in items]
-    parts = (
-        '{"kinds": ' + json.dumps(kinds),
-        '"types": [\n' + ",\n".join(map(json.dumps, table.rows)) + "]",
-        '"items": [\n' + ",\n".join(map(json.dumps, rows)) + "]}\n",
-    )
-    FILE.write_text(",\n".join(parts), encoding="utf-8")
-
-
-def levels(items: list[Item]) -> list[float]:
-    """Return seconds from the start of each item to the end of its longest chain of callers.
-
-    Examples
-    --------
-    >>> levels([Item("f", (), 1.0, (), ()), Item("g", (), 2.0, (0,), ())])
-    [3.0, 2.0]
-    """
-    spans = [0.0] * len(items)
-    for place in reversed(range(len(items))):  # callees precede callers
-        spans[place] += items[place].seconds
-        for need in items[place].needs:
-            spans[need] = max(spans[need], spans[place])
-    return spans
-
-
-def dispatcher(item: Item) -> Untyped:
-    """Return the function of an item."""
-    return _named(item.function)
-
-
-def signature(table: Table, item: Item) -> tuple[types.Type, ...]:
-    """Return the types of an item."""
-    return tuple(table.type(place) for place in item.arguments)
+    return Manifest(read["types"], items)

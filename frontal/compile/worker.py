@@ -7,6 +7,7 @@ process exits when all functions are compiled and no more are requested, or with
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import json
@@ -24,14 +25,27 @@ import numba
 
 from .._typing import Untyped
 from . import jit, locks, manifest
-from .manifest import Item
 
 _FIRST = 30.0  # seconds to wait for the first request
 _LISTEN = 5.0  # seconds to wait for another request
 _STUCK = 60.0  # seconds without progress after which the rest is left to others
 _PAUSE = 0.02  # seconds between two checks
+_DONE = b"done"
 
-Orders = queue.Queue[list[str]]
+
+def mark_of(kind: str) -> Path:
+    """Return the file that marks a kind of system as being compiled, or as compiled."""
+    return jit._FOLDER / ("helped-" + kind.replace(" ", "-"))
+
+
+def mark_done(kind: str) -> None:
+    """Record on disk that all functions of a kind of system are compiled."""
+    mark_of(kind).write_bytes(_DONE)
+
+
+def is_done(kind: str) -> bool:
+    """Return whether all functions of a kind of system are compiled; its mark must exist."""
+    return mark_of(kind).read_bytes() == _DONE
 
 
 class CompileJob(NamedTuple):
@@ -53,17 +67,16 @@ class CompileQueue:
 
     def __init__(self, claims: locks.CompileLocks) -> None:
         self._claims = claims
-        self._table, self._items = manifest.known()
-        self._levels = manifest.levels(self._items)
-        self.kinds: list[str] = []
-        self._wanted: set[int] = set()
+        self._manifest = manifest.known()
+        self._levels = self._manifest.levels()
+        self._kinds: set[str] = set()
         self._remaining: list[int] = []
-        self._jobs: dict[int, CompileJob | None] = {}  # None if it cannot be resolved
         self._finished: set[int] = set()
+        self._job = functools.cache(self._new_job)
 
     def prepare(self) -> None:
         """Initialize what all compilations need; GPU modules are imported only on demand."""
-        modules = {item.function.partition(":")[0] for item in self._items}
+        modules = {item.function.partition(":")[0] for item in self._manifest.items}
         for module in (name for name in modules if not name.startswith("frontal.gpu.")):
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
@@ -71,19 +84,18 @@ class CompileQueue:
 
     def add(self, kinds: list[str]) -> None:
         """Add the functions that systems of these kinds need."""
-        wanted = {k for k, item in enumerate(self._items) if {*item.kinds} & {*kinds}}
-        self.kinds += kinds
-        remaining = {*self._remaining} | wanted - self._wanted
-        self._wanted |= wanted
-        self._remaining = sorted(remaining, key=lambda k: -self._levels[k])
+        self._kinds |= {*kinds}
+        items = enumerate(self._manifest.items)
+        wanted = {k for k, item in items if self._kinds & {*item.kinds}} - self._finished
+        self._remaining = sorted(wanted, key=lambda k: -self._levels[k])
 
     def step(self) -> bool:
         """Compile one function that is ready and that no other process compiles; return whether."""
         for place in [*self._remaining]:
             if self._is_finished(place):
                 self._remaining.remove(place)
-            elif all(self._is_finished(k) for k in self._items[place].needs if k in self._wanted):
-                job = self._jobs[place]
+            elif all(map(self._is_finished, self._manifest.items[place].needs)):
+                job = self._job(place)
                 if job is not None and self._claims.take(job.path.name):
                     self._compile(place, job)
                     return True
@@ -93,10 +105,9 @@ class CompileQueue:
         """Return whether nothing is left; if so, mark the kinds as compiled on disk."""
         if self._remaining:
             return False
-        for kind in self.kinds:
+        for kind in self._kinds:
             with contextlib.suppress(OSError):
-                locks.mark_of(jit._FOLDER, kind).write_bytes(locks.DONE)
-        self.kinds.clear()
+                mark_done(kind)
         return True
 
     def _compile(self, place: int, job: CompileJob) -> None:
@@ -108,74 +119,61 @@ class CompileQueue:
             self._claims.release(job.path.name)
 
     def _is_finished(self, place: int) -> bool:
-        if place in self._finished:
-            return True
-        if place not in self._jobs:
-            self._jobs[place] = self._job(self._items[place])
-        job = self._jobs[place]
-        if job is None or job.path.exists():
-            self._finished.add(place)
-            return True
-        return False
+        if place not in self._finished:
+            job = self._job(place)
+            if job is None or job.path.exists():
+                self._finished.add(place)
+        return place in self._finished
 
-    def _job(self, item: Item) -> CompileJob | None:
+    def _new_job(self, place: int) -> CompileJob | None:
+        item = self._manifest.items[place]
         try:
-            function: Untyped = manifest.dispatcher(item)
-            types = manifest.signature(self._table, item)
+            function: Untyped = manifest.named(item.function)
+            types = self._manifest.signature(item)
             path = function._cache.path(types, function.targetctx.codegen())
         except Exception:  # the manifest is of other versions
             return None
         return CompileJob(function, types, path)
 
 
-def _listen(orders: Orders, claims: Path) -> None:
-    """Queue the requests; exit the process when the parent closes the stream."""
-    for line in sys.stdin:
-        orders.put(json.loads(line))
-    shutil.rmtree(claims, ignore_errors=True)
-    os._exit(0)
-
-
-def alone() -> None:
-    """Run `main`, and exit without cleanup."""
-    main()
-    os._exit(0)
-
-
 def main() -> None:
-    """Compile until nothing is left and no request arrives."""
+    """Compile until nothing is left and no request arrives; exit without cleanup."""
     gc.disable()  # the process is short-lived
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     settings = json.loads(sys.stdin.readline())
-    if settings["sources"] != jit.SOURCES:  # the package has changed since
-        return
-    jit._FOLDER, folder = Path(settings["folder"]), Path(settings["claims"])
-    orders: Orders = queue.Queue()
-    threading.Thread(target=_listen, args=(orders, folder), daemon=True).start()
-    claims = locks.CompileLocks(folder, settings["who"])
-    locks.shared.append(claims)
-    work = CompileQueue(claims)
-    work.prepare()
-    with contextlib.suppress(queue.Empty):
-        work.add(orders.get(timeout=_FIRST))
-        _work_off(work, orders)
-
-
-def _work_off(work: CompileQueue, orders: Orders) -> None:
-    since = time.monotonic()
-    while True:
+    if settings["sources"] == jit.SOURCES:  # the package has not changed since
+        jit._FOLDER = Path(settings["folder"])
+        requests: queue.Queue[list[str]] = queue.Queue()
+        claims = Path(settings["claims"])
+        threading.Thread(target=_listen, args=(requests, claims), daemon=True).start()
+        locks.active = locks.CompileLocks(claims, settings["who"])
+        work = CompileQueue(locks.active)
+        work.prepare()
         with contextlib.suppress(queue.Empty):
-            work.add(orders.get_nowait())
+            _work_off(work, requests)
+    os._exit(0)
+
+
+def _listen(requests: queue.Queue[list[str]], claims: Path) -> None:
+    """Queue the requests; exit the process when the parent closes the stream."""
+    for line in sys.stdin:
+        requests.put(json.loads(line))
+    shutil.rmtree(claims, ignore_errors=True)
+    os._exit(0)
+
+
+def _work_off(work: CompileQueue, requests: queue.Queue[list[str]]) -> None:
+    """Compile what is requested; raise queue.Empty if no request arrives."""
+    work.add(requests.get(timeout=_FIRST))
+    progress = time.monotonic()
+    while time.monotonic() - progress < _STUCK:
+        with contextlib.suppress(queue.Empty):
+            work.add(requests.get_nowait())
         if work.step():
-            since = time.monotonic()
+            progress = time.monotonic()
         elif work.done():
-            try:
-                work.add(orders.get(timeout=_LISTEN))
-            except queue.Empty:
-                return
-            since = time.monotonic()
-        elif time.monotonic() - since > _STUCK:
-            return
+            work.add(requests.get(timeout=_LISTEN))
+            progress = time.monotonic()
         else:
             time.sleep(_PAUSE)

@@ -24,24 +24,27 @@ import numpy as np
 
 from ..machine.resources import available_memory, thread_count
 from ..machine.thread_group import Job, ThreadGroup
-from . import jit, locks
-from .locks import DONE, mark_of
+from . import jit, locks, worker
 
 MAX_PROCESSES = 8  # workers
 _BYTES = 4 * 10**8  # memory of a worker
 _ABANDONED = 120.0  # seconds after which another process may compile a marked kind
-_CODE = "import sys; sys.path[:] = sys.argv[1:]; from frontal.compile import worker; worker.alone()"
+_CODE = "import sys; sys.path[:] = sys.argv[1:]; from frontal.compile import worker; worker.main()"
 
 _first = not jit._FOLDER.is_dir()  # nothing has ever been compiled here
 _asked: set[tuple[str, str, np.dtype | None]] = set()  # kinds that were requested
-_crews: list[WorkerPool] = []  # at most one
+_pools: list[WorkerPool] = []  # at most one
 
 
 def count() -> int:
     """Return the number of workers: ``FRONTAL_HELPERS``, else what cores and memory permit.
 
-    Without the variable at most one less than the cores, and at most half of the memory.
+    Without the variable at most one less than the cores, and at most half of the memory. None in a
+    child of `multiprocessing`.
     """
+    processes = sys.modules.get("multiprocessing.process")
+    if not sys.executable or (processes is not None and processes.parent_process() is not None):
+        return 0
     asked = os.environ.get("FRONTAL_HELPERS", "").strip()
     if asked.isdigit():
         return int(asked)
@@ -56,12 +59,10 @@ def begin() -> None:
     if not _first:
         return
     _first = False
-    if _may() and (number := count()):
-        try:
+    if number := count():
+        with contextlib.suppress(OSError):
             jit._FOLDER.mkdir(parents=True)  # raises if another process has made it
-        except OSError:
-            return
-        _start(number)
+            _start(number)
 
 
 def compile_for(backend: str, what: str, dtype: np.dtype | None = None) -> None:
@@ -79,60 +80,41 @@ def compile_for(backend: str, what: str, dtype: np.dtype | None = None) -> None:
         return
     _asked.add(asked)
     kind = " ".join(str(word) for word in asked if word is not None)
-    if not (_may() and (number := count()) and _claimed(kind)):
-        return
-    crew = _crews[-1] if _crews and _crews[-1].ask([kind]) else _start(number, kind)
-    if crew is not None:
-        crew.kinds.append(kind)
+    if (number := count()) and _claimed(kind):
+        with contextlib.suppress(OSError):  # no process or memory available
+            pool = _pools[-1] if _pools and _pools[-1].ask([kind]) else _start(number, kind)
+            pool.kinds.append(kind)
 
 
 def compile_all(kinds: Sequence[str], number: int) -> None:
     """Compile the listed functions of some kinds of systems by ``number`` workers, and wait."""
     if count():
-        crew = _start(number, *kinds)
-        if crew is not None:
-            crew.wait()
-
-
-def mark(kinds: Sequence[str]) -> None:
-    """Record on disk that all functions of some kinds of systems are compiled."""
-    for kind in kinds:
-        mark_of(jit._FOLDER, kind).write_bytes(DONE)
-
-
-def _may() -> bool:
-    """Return whether this process may start others: it is no child of `multiprocessing`."""
-    others = sys.modules.get("multiprocessing.process")
-    child = others is not None and others.parent_process() is not None
-    return bool(sys.executable) and not child
+        with contextlib.suppress(OSError):
+            _start(number, *kinds).wait()
 
 
 def _claimed(kind: str) -> bool:
     """Return whether this process is the first to compile for a kind."""
-    path = mark_of(jit._FOLDER, kind)
+    mark = worker.mark_of(kind)
     try:
-        jit._FOLDER.mkdir(parents=True, exist_ok=True)
+        mark.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
-            path.open("x").close()
+            mark.touch(exist_ok=False)
             return True
-        old = time.time() - path.stat().st_mtime > _ABANDONED
-        if old and not path.read_bytes():
-            os.utime(path)
+        if time.time() - mark.stat().st_mtime > _ABANDONED and not worker.is_done(kind):
+            mark.touch()
             return True
     except OSError:
         pass
     return False
 
 
-def _start(number: int, *kinds: str) -> WorkerPool | None:
-    try:
-        crew = WorkerPool(number)
-    except OSError:  # no process or memory available
-        return None
+def _start(number: int, *kinds: str) -> WorkerPool:
+    pool = WorkerPool(number)
     if kinds:
-        crew.ask([*kinds])
-    _crews[:] = [crew]
-    return crew
+        pool.ask(kinds)
+    _pools[:] = [pool]
+    return pool
 
 
 class WorkerPool:
@@ -147,25 +129,29 @@ class WorkerPool:
     ----------
     kinds : list of str
         Kinds of systems they compile for; marks of unfinished kinds are removed at the end.
+
+    Raises
+    ------
+    OSError
+        If no process can be started.
     """
 
     def __init__(self, number: int) -> None:
         self.kinds: list[str] = []
         self._folder = Path(tempfile.mkdtemp(prefix="frontal-helpers-"))
-        self._crew: list[subprocess.Popen[bytes]] = []
-        self._claims = locks.CompileLocks(self._folder, "main", self._alive, self._lost)
+        self._workers: list[subprocess.Popen[bytes]] = []
+        self._locks = locks.CompileLocks(self._folder, "main", self._workers)
         self._reaper = Job(self._reap)
         try:
-            for name in map(str, range(number)):
-                self._crew.append(self._helper(name))
+            for _ in range(number):
+                self._add()
         except OSError:
-            self._kill()
-            self._clean()
+            self.end()
             raise
-        locks.shared.append(self._claims)
+        locks.active = self._locks
         ThreadGroup().start(self._reaper)
 
-    def _helper(self, name: str) -> subprocess.Popen[bytes]:
+    def _add(self) -> None:
         process = subprocess.Popen(
             [sys.executable, "-I", "-c", _CODE, *sys.path],
             stdin=subprocess.PIPE,
@@ -175,21 +161,15 @@ class WorkerPool:
             bufsize=0,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
-        settings = {"folder": str(jit._FOLDER.absolute()), "claims": str(self._folder), "who": name}
-        self._tell(process, {**settings, "sources": jit.SOURCES})
-        return process
+        who = str(len(self._workers))
+        self._workers.append(process)
+        folders = {"folder": str(jit._FOLDER.absolute()), "claims": str(self._folder)}
+        _write(process, {**folders, "who": who, "sources": jit.SOURCES})
 
-    def _tell(self, process: subprocess.Popen[bytes], what: object) -> bool:
-        try:
-            process.stdin.write(json.dumps(what).encode() + b"\n")  # type: ignore[union-attr]
-        except (OSError, ValueError):
-            return False
-        return True
-
-    def ask(self, kinds: list[str]) -> bool:
+    def ask(self, kinds: Sequence[str]) -> bool:
         """Request kinds; return whether a worker still listens."""
-        listening = [process for process in self._crew if process.poll() is None]
-        delivered = [self._tell(process, kinds) for process in listening]
+        listening = [process for process in self._workers if process.poll() is None]
+        delivered = [_write(process, kinds) for process in listening]
         return any(delivered)
 
     def wait(self) -> None:
@@ -199,59 +179,51 @@ class WorkerPool:
 
     def end(self) -> None:
         """Kill the workers."""
-        self._kill()
+        for process in self._workers:
+            process.kill()
         self._reaper.run()
         self._reaper.over.wait(2.0)
 
     def disown(self) -> None:
         """Release in a forked process the workers of the parent."""
-        for process in self._crew:
+        for process in self._workers:
             process.returncode = 0
             if process.stdin is not None:
                 process.stdin.close()
 
-    def _alive(self, name: str) -> bool:
-        return not name.isdigit() or self._crew[int(name)].poll() is None
-
-    def _lost(self, name: str) -> None:
-        if name.isdigit():
-            self._crew[int(name)].kill()
-
-    def _kill(self) -> None:
-        for process in self._crew:
-            process.kill()
-        for process in self._crew:
-            process.wait()
-
     def _reap(self) -> None:
-        for process in self._crew:
+        for process in self._workers:
             process.wait()
-        for kind in self.kinds:
-            with contextlib.suppress(OSError):
-                mark = mark_of(jit._FOLDER, kind)
-                if mark.read_bytes() != DONE:  # not done: let another process compile it
-                    mark.unlink()
-        self._clean()
-
-    def _clean(self) -> None:
-        if self._claims in locks.shared:
-            locks.shared.remove(self._claims)
-        shutil.rmtree(self._folder, ignore_errors=True)
-        for process in self._crew:
             if process.stdin is not None:
                 process.stdin.close()
+        for kind in self.kinds:
+            with contextlib.suppress(OSError):
+                if not worker.is_done(kind):  # let another process compile it
+                    worker.mark_of(kind).unlink()
+        if locks.active is self._locks:
+            locks.active = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _write(process: subprocess.Popen[bytes], what: object) -> bool:
+    """Send a line to a worker; return whether it has its input open."""
+    try:
+        process.stdin.write(json.dumps(what).encode() + b"\n")  # type: ignore[union-attr]
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _at_exit() -> None:
-    for crew in _crews:
-        crew.end()
+    for pool in _pools:
+        pool.end()
 
 
 def _after_fork() -> None:
-    for crew in _crews:
-        crew.disown()
-    _crews.clear()
-    locks.shared.clear()
+    for pool in _pools:
+        pool.disown()
+    _pools.clear()
+    locks.active = None
 
 
 if hasattr(os, "register_at_fork"):

@@ -11,7 +11,7 @@ import pytest
 
 from frontal import gpu
 from frontal.cli import commands, warm
-from frontal.compile import jit, workers
+from frontal.compile import jit, worker
 
 from .test_cli import ROOT, run
 
@@ -85,13 +85,13 @@ def test_one_process_and_kernels(monkeypatch, capsys):
     monkeypatch.setattr(warm, "run", lambda task: ran.append(task.name) or 0.5)
     monkeypatch.setattr(gpu, "devices", lambda: ["A GPU"])
     marked = []
-    monkeypatch.setattr(workers, "mark", marked.append)
+    monkeypatch.setattr(worker, "mark_done", marked.append)
     report = warm.warm(["complex64"], jobs=1, progress=lambda *of: told.append(of))
     methods = [f"{m} complex64" for m in ("ldlh", "ldlt", "lu", "cholesky")]
     there = [f"{backend} {m}" for backend in ("gpu", "cpu") for m in methods]
     assert ran == ["cpu analysis", "cpu dissection", "cpu layers", *there] == [*report["tasks"]]
     assert told == [("compiling", k, 11) for k in range(12)]
-    assert marked == [["cpu dissection", "cpu layers", *there]]
+    assert marked == ["cpu dissection", "cpu layers", *there]
     assert commands.main(["warm", "--jobs", "1", "--dtypes", "float32"]) == 0
     shown = capsys.readouterr().out
     assert "gpu lu float32" in shown

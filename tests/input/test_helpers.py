@@ -16,8 +16,9 @@ import pytest
 from numba import types
 from numba.core.dispatcher import Dispatcher
 
-from frontal.compile import jit, locks, manifest, workers
+from frontal.compile import jit, locks, manifest, worker, workers
 from frontal.machine.resources import available_memory
+from tests import signatures
 
 DOUBLE = np.dtype("f8")
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,8 +34,8 @@ from numba.core.dispatcher import Dispatcher
 import frontal
 from frontal.compile import manifest
 from frontal.problems import {problem}
-table, items = manifest.known()
-known = {{(i.function, manifest.signature(table, i)) for i in items if "{kind}" in i.kinds}}
+listed = manifest.known()
+known = {{(i.function, listed.signature(i)) for i in listed.items if "{kind}" in i.kinds}}
 A = {problem}({size})
 frontal.solve(A, np.ones(A.shape[0]), backend="cpu")
 used = {{
@@ -52,24 +53,24 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FRONTAL_HELPERS", "1")
     monkeypatch.setattr(jit, "_FOLDER", tmp_path / "cache")
     monkeypatch.setattr(workers, "_asked", set())
-    monkeypatch.setattr(workers, "_crews", [])
-    monkeypatch.setattr(locks, "shared", [])
+    monkeypatch.setattr(workers, "_pools", [])
+    monkeypatch.setattr(locks, "active", None)
     yield tmp_path / "cache"
-    for crew in workers._crews:
-        crew.end()
+    for pool in workers._pools:
+        pool.end()
 
 
 @pytest.fixture
 def short_list(tmp_path, monkeypatch):
     """A list of functions that are compiled soon; helpers read it too."""
-    table, items = manifest.known()
+    types, items = manifest.known()
     kind = "cpu cholesky float64"
     few = [item for item in items if item.function in SMALL and not item.needs]
     few = [item._replace(kinds=(kind,)) for item in few if kind in item.kinds]
     unknown = set(SMALL) - {item.function for item in few}
     assert not unknown, f"SMALL names functions that are not in the list of {kind}: {unknown}"
-    monkeypatch.setattr(manifest, "FILE", tmp_path / "signatures.json")
-    manifest.write(table, few)
+    monkeypatch.setattr(signatures, "FILE", tmp_path / "signatures.json")
+    signatures.write(types, few)
     code = f"""; from frontal.compile import manifest, worker; from pathlib import Path; {""}"""
     code += f"manifest.FILE = Path({str(tmp_path / 'signatures.json')!r}); worker._LISTEN = 0.1"
     begin, end = workers._CODE.split("; from frontal.compile import worker;")
@@ -83,32 +84,37 @@ def codes(folder):
 
 def test_what_helpers_compile_is_found(folder, short_list):
     workers.compile_for("cpu", "cholesky", DOUBLE)
-    (crew,) = workers._crews
-    crew.wait()
+    (pool,) = workers._pools
+    pool.wait()
     assert codes(folder) == sorted(item.function.replace(":", ".") for item in short_list)
-    assert locks.mark_of(folder, "cpu cholesky float64").read_bytes() == locks.DONE
-    assert [process.returncode for process in crew._crew] == [0]  # no zombie
-    assert not crew._folder.exists()
-    assert not locks.shared
+    assert worker.is_done("cpu cholesky float64")
+    assert [process.returncode for process in pool._workers] == [0]  # no zombie
+    assert not pool._folder.exists()
+    assert locks.active is None
     for item in short_list:  # a process that needs it compiles nothing
-        function = numba.njit(nogil=False, error_model="numpy")(manifest.dispatcher(item).py_func)
+        function = numba.njit(nogil=False, error_model="numpy")(
+            manifest.named(item.function).py_func
+        )
         function._cache = jit.DiskCache(function.py_func, folder)
-        function.compile(manifest.signature(manifest.known()[0], item))
+        function.compile(manifest.known().signature(item))
         hits, misses = function.stats.cache_hits, function.stats.cache_misses
         assert (sum(hits.values()), sum(misses.values())) == (1, 0)
 
 
-def test_one_crew_for_each_kind(folder, monkeypatch):
+def test_one_pool_for_each_kind(folder, monkeypatch):
     begun = []
-    monkeypatch.setattr(workers, "_start", lambda number, *kinds: begun.append(kinds))
+
+    def start(number, *kinds):
+        begun.append(kinds)
+        raise OSError
+
+    monkeypatch.setattr(workers, "_start", start)
     for method in ("cholesky", "cholesky", "lu"):
         workers.compile_for("cpu", method, DOUBLE)
     workers._asked.clear()  # as another process
     workers.compile_for("cpu", "lu", DOUBLE)
     assert begun == [("cpu cholesky float64",), ("cpu lu float64",)]
-    os.utime(
-        locks.mark_of(folder, "cpu lu float64"), (0, 0)
-    )  # one that has ended before it was done
+    os.utime(worker.mark_of("cpu lu float64"), (0, 0))  # by a process that ended before it was done
     workers._asked.clear()
     workers.compile_for("cpu", "lu", DOUBLE)
     workers._asked.clear()
@@ -140,22 +146,22 @@ def test_none(folder, monkeypatch):
 def test_who_does_not_answer_is_not_waited_for(folder, monkeypatch, how):
     monkeypatch.setattr(workers, "_CODE", "import time; time.sleep(60)")
     monkeypatch.setattr(locks, "MAX_WAIT_SECONDS", 0.2)
-    crew = workers._start(1)
-    (crew._folder / "f").write_text("0")
+    pool = workers._start(1)
+    (pool._folder / "f").write_text("0")
     if how == "dies":
-        crew._crew[0].kill()
-    assert not crew._claims.take("f")
+        pool._workers[0].kill()
+    assert not pool._locks.take("f")
     began = time.monotonic()
-    crew._claims.wait("f")
+    pool._locks.wait("f")
     assert time.monotonic() - began < 5
-    crew.wait()  # who hung was ended
-    assert crew._crew[0].returncode != 0
+    pool.wait()  # who hung was ended
+    assert pool._workers[0].returncode != 0
 
 
 def test_helpers_end_with_their_parent(folder):
     code = (
-        "import os, time; from frontal.compile import workers; crew = workers._start(1)\n"
-        "print(crew._crew[0].pid, crew._folder, flush=True); time.sleep(60)"
+        "import os, time; from frontal.compile import workers; pool = workers._start(1)\n"
+        "print(pool._workers[0].pid, pool._folder, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
     pid, claims = parent.stdout.readline().split()
@@ -178,12 +184,12 @@ def _runs(pid: int) -> bool:
 
 
 def test_an_interrupt_ends_them(folder):
-    crew = workers._start(1)
-    helper, until = crew._crew[0], time.monotonic() + 10
+    pool = workers._start(1)
+    helper, until = pool._workers[0], time.monotonic() + 10
     while helper.poll() is None and time.monotonic() < until:  # imports may swallow one
         time.sleep(0.1)
         helper.send_signal(signal.SIGINT)
-    crew.wait()
+    pool.wait()
     assert helper.returncode != 0
 
 
@@ -192,27 +198,29 @@ def test_the_chain_of_callers_decides():
         manifest.Item(name, (), seconds, needs, ())
         for name, seconds, needs in (("a", 1, ()), ("b", 1, ()), ("c", 5, (1,)), ("d", 0, (0, 2)))
     ]
-    assert manifest.levels(items) == [1, 6, 5, 0]
+    assert manifest.Manifest([], items).levels() == [1, 6, 5, 0]
 
 
 def test_types_are_written_and_read():
-    table = manifest.Table()
-    for kind in (types.boolean, types.none, types.float32[::1], types.literal(3),
+    table = signatures.Table()
+    for kind in (types.boolean, types.none, types.float32[::1],
                  types.Array(types.int8, 1, "A", readonly=True)):  # fmt: skip
-        assert table.type(table.place(kind)) == kind
-    with pytest.raises(manifest.UnknownTypeError):
+        place = table.place(kind)
+        assert manifest.Manifest(table.rows, []).type(place) == kind
+    with pytest.raises(signatures.UnknownTypeError):
         table.place(types.unicode_type)
 
 
 def test_the_list_is_sound():
     """Functions are there, and types can be made; `python -m tests.signatures` renews it."""
-    table, items = manifest.known()
+    rows, items = known = manifest.known()
     assert len(items) > 100
     for place, item in enumerate(items):
-        assert isinstance(manifest.dispatcher(item), Dispatcher)
+        assert isinstance(manifest.named(item.function), Dispatcher)
         assert max(item.needs, default=-1) < place
-    for place, row in enumerate(table.rows):
-        assert table.rows[manifest.Table(table.rows).place(table.type(place))] == row
+        assert all({*item.kinds} <= {*items[need].kinds} for need in item.needs)
+    for place, row in enumerate(rows):
+        assert rows[signatures.Table(rows).place(known.type(place))] == row
 
 
 @pytest.mark.parametrize(("problem", "size", "kind"), [

@@ -114,7 +114,9 @@ def solve(
         analysis = _analyzed(matrix, kind, ordering, backend, 1, None)
     else:
         matrix, analysis = known
-    factor = Factor(matrix, analysis, None, singular, precision, memory)
+    factor = Factor.from_matrix(
+        matrix, analysis, singular=singular, precision=precision, memory=memory
+    )
     return factor.solve(b, refine=refine, return_info=return_info)
 
 
@@ -257,7 +259,14 @@ def factorize(
         analysis = _analyzed(matrix, kind, ordering, backend, reuse, progress)
     else:
         matrix, analysis = known
-    return Factor(matrix, analysis, progress, singular, precision, memory)
+    return Factor.from_matrix(
+        matrix,
+        analysis,
+        progress=progress,
+        singular=singular,
+        precision=precision,
+        memory=memory,
+    )
 
 
 def _known(

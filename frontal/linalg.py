@@ -350,7 +350,7 @@ def _ordering(permc_spec: object) -> str:
 def _factor(A: Sparse, ordering: str, singular: str) -> Factor:
     """Factorize A as `frontal.factorize`, with a cached analysis if there is one."""
     matrix = to_canonical(A, None, ordered=True)
-    return Factor(matrix, analyses.get(matrix, ordering), None, singular)
+    return Factor.from_matrix(matrix, analyses.get(matrix, ordering), singular=singular)
 
 
 def _factorized(A: Sparse, ordering: str, singular: str) -> Factor:

@@ -97,7 +97,7 @@ def warned(monkeypatch):
     Where threads compile meanwhile, Numba may take them from `pytest.warns`.
     """
     found = []
-    for module in "batch.systems", "factor.policy":
+    for module in "batch.systems", "factor.fallbacks":
         monkeypatch.setattr(f"frontal.{module}.warn", lambda *given: found.append(given))
     return found
 

@@ -179,7 +179,7 @@ def _analyzed(matrix: Canonical, kind: str, ordering: ArrayLike, backend: str) -
     options = {"kind": kind, "ordering": ordering, "backend": backend}
     analysis = analyze(matrix.A, reuse=_REUSE, **options)
     try:
-        return Factor(matrix, analysis).analysis
+        return Factor.from_matrix(matrix, analysis).analysis
     except (FrontalError, ValueError):
         return analysis
 

@@ -29,7 +29,6 @@ from ..factor.solve import FactorSolver
 from ..factor.state import FactorState
 from ..matrix.canonical import Canonical
 from ..matrix.symmetry import is_hermitian
-from ..matrix.value_map import ValueMap
 from .input import AnyArray, module_of, on_host
 from .substitute import Report
 
@@ -191,7 +190,7 @@ class Systems:
                 self.matrix(i).refuse_non_finite()
             if outcome > 0 and not self.analysis.fallback:
                 raise NotPositiveDefiniteError(int(self.analysis.perm[outcome - 1]))
-            self.singles[i] = Factor(self.matrix(i), self._cpu_analysis, renewed=True)
+            self.singles[i] = Factor.from_matrix(self.matrix(i), self._cpu_analysis, renewed=True)
         except _FAILURES as error:
             self.failures[i] = error
             return False
@@ -265,10 +264,7 @@ class Systems:
             raise FactorInvalidError
         solver = FactorSolver(self._engine.numeric(i), Diagnosis())
         solver.examine(Diagnosis())
-        factor = object.__new__(Factor)
-        state = FactorState(self.analysis, solver)
-        factor.__dict__.update(_numbers=state, _order=ValueMap.by_columns(self.values.shape[1]))
-        return factor
+        return Factor(FactorState(self.analysis, solver))
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
         """Return signs (or phases) and log-moduli of the determinants; NaN without a factor."""

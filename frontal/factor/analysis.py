@@ -12,9 +12,9 @@ from ..matrix.complete import to_canonical
 from ..matrix.value_map import ValueMap
 from . import analysis_file
 from .analyzed import Analyzed
+from .attempt import DeviceValues
 from .diagnosis import require_singular
 from .factor import Factor
-from .policy import DeviceValues
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -107,15 +107,17 @@ class Analysis(Analyzed):
         True
         """
         require_singular(singular)  # before values are copied
+        options: dict[str, Any] = {"progress": progress, "singular": singular, "memory": memory}
+        options["renewed"] = True
         plain = triangle is None and precision == "full" and memory in ("auto", "device")
         on_device = self._device_values(A) if plain else None
         if on_device is not None:  # values are checked on the device
             values = DeviceValues(on_device[0], check_finite, on_device[1])
-            return Factor(values, self, progress, singular, memory=memory, renewed=True)
+            return Factor.from_matrix(values, self, **options)
         convert = partial(to_canonical, A, triangle, kind="general", adjoint=self.adjoint)
         matrix = convert(check_finite=check_finite, ordered=True)
         matrix = self.matching_pattern(matrix)
-        return Factor(matrix, self, progress, singular, precision, memory, renewed=True)
+        return Factor.from_matrix(matrix, self, precision=precision, **options)
 
     def _device_values(self, A: Untyped) -> tuple[Untyped, ValueMap] | None:
         try:

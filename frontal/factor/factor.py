@@ -15,11 +15,12 @@ from ..matrix.canonical import Canonical
 from ..matrix.value_map import ValueMap
 from . import determinant, extract
 from .analyzed import Analyzed
+from .attempt import DeviceValues
 from .condition import reciprocal_condition
+from .diagnosis import Diagnosis
 from .inertia import Inertia, inertia
 from .mixed import require_double, require_refinement
 from .new_values import resolve_values
-from .policy import DeviceValues
 from .state import FactorState
 
 if TYPE_CHECKING:
@@ -39,22 +40,28 @@ class Factor(Versioned):
     query needs double, as determinants and inertia do.
     """
 
-    def __init__(
-        self,
+    def __init__(self, state: FactorState, order: ValueMap | None = None) -> None:
+        self._numbers, self._order = state, order  # None if the user's values are by columns
+
+    @classmethod
+    def from_matrix(
+        cls,
         matrix: Canonical | DeviceValues,
         analysis: Analyzed,
+        *,
         progress: Progress | None = None,
         singular: str = "raise",
         precision: str = "full",
         memory: str | float = "auto",
         renewed: bool = False,
-    ) -> None:
-        if precision == "mixed":
-            require_double(matrix.dtype)
-        self._order = matrix.order  # None if values are by columns
-        self._numbers = FactorState(analysis, None, singular, precision, required_memory(memory))
-        matrix = analysis.snapshot(matrix) if isinstance(matrix, Canonical) else matrix
-        self._numbers.factorize(matrix, progress, renewed=renewed)
+    ) -> Self:
+        """Factorize as `frontal.factorize`; `renewed` if the analysis may be of other values."""
+        require_double(precision, matrix.dtype)
+        state = FactorState(analysis, precision=precision, memory=required_memory(memory))
+        values = analysis.snapshot(matrix) if isinstance(matrix, Canonical) else matrix
+        mixed, before = precision == "mixed", Diagnosis(singular)
+        state.factorize(values, before, mixed=mixed, progress=progress, renewed=renewed)
+        return cls(state, matrix.order)
 
     def solve(
         self, b: Any, trans: str = "N", *, refine: int | None = None, return_info: bool = False
@@ -155,10 +162,8 @@ class Factor(Versioned):
         True
         """
         last = self._numbers.last()
-        order = self._order or ValueMap.by_columns(last.analysis.symbolic.indices.size)
-        matrix, order = resolve_values(A, last, order, check_finite, triangle)
-        if self._numbers.precision == "mixed":
-            require_double(matrix.dtype)
+        matrix, order = resolve_values(A, last, self._order, check_finite, triangle)
+        require_double(self._numbers.precision, matrix.dtype)
         self._order = order
         self._numbers.renew(matrix, check_finite, last)
         return self
@@ -372,11 +377,11 @@ class Factor(Versioned):
 
     def copy(self) -> Self:
         """Return an independent factor on the same device; `refactorize` changes only one."""
-        return self._with(self._numbers.copy())
+        return type(self)(self._numbers.copy(), self._order)
 
     def to_cpu(self) -> Self:
         """Return an independent factor on the CPU, which needs no GPU."""
-        return self._with(self._numbers.on_cpu(self.analysis.on("cpu")))
+        return type(self)(self._numbers.on_cpu(self.analysis.on("cpu")), self._order)
 
     def free(self) -> None:
         """Release the memory of the factor and of the values; later use is an error.
@@ -384,11 +389,6 @@ class Factor(Versioned):
         A factor on the GPU returns it to CuPy's pool. A ``with`` block frees it at its end.
         """
         self._numbers.free()
-
-    def _with(self, numbers: FactorState) -> Self:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__, _numbers=numbers)
-        return twin
 
     __copy__ = copy
 

@@ -34,14 +34,14 @@ def require_precision(precision: str) -> None:
         raise ValueError(f"precision is {precision!r}; choose 'full' or 'mixed'")
 
 
-def require_double(dtype: np.dtype) -> None:
-    """Raise for values in single, which have no lower precision.
+def require_double(precision: str, dtype: np.dtype) -> None:
+    """Raise for values in single in mixed precision, since they have no lower precision.
 
     Raises
     ------
     ValueError
     """
-    if np.dtype(dtype) not in _SINGLE:
+    if precision == "mixed" and np.dtype(dtype) not in _SINGLE:
         raise ValueError(
             f"precision='mixed' factorizes a double-precision matrix in single precision, but the "
             f"matrix is already {dtype}. Try: A.astype('float64'), or precision='full'"

@@ -11,12 +11,16 @@ from ..matrix.canonical import Canonical, working_dtype
 from ..matrix.complete import to_canonical
 from ..matrix.exact import refuse_inexact, refuse_masked
 from ..matrix.value_map import ValueMap, of_pattern
-from .policy import DeviceValues
+from .attempt import DeviceValues
 from .state import LastSuccess
 
 
 def resolve_values(
-    A: Any, last: LastSuccess, order: ValueMap, check_finite: bool, triangle: str | None = None
+    A: Any,
+    last: LastSuccess,
+    order: ValueMap | None,
+    check_finite: bool,
+    triangle: str | None = None,
 ) -> tuple[Canonical | DeviceValues, ValueMap]:
     """Return the values to factorize and their order, without changing the factor.
 
@@ -25,14 +29,15 @@ def resolve_values(
     A : matrix or array of values
     last : LastSuccess
         The factor to refactorize.
-    order : ValueMap
-        Value map of the last matrix.
+    order : ValueMap, optional
+        Value map of the last matrix; by columns if None.
     check_finite : bool
         Refuse NaN and infinity in device values, after their factorization.
     triangle : {"lower", "upper"}, optional
         The only triangle that a matrix A stores.
     """
-    device_values = None if triangle else last.factor.device_values(A, order)
+    order = order or ValueMap.by_columns(last.analysis.symbolic.indices.size)
+    device_values = None if triangle else last.solver.factor.device_values(A, order)
     if device_values is not None:
         values, order = device_values
         return DeviceValues(values, check_finite), order
@@ -73,5 +78,5 @@ def _plain_values(A: object, last: LastSuccess, order: ValueMap) -> np.ndarray |
     """Return a copy of A if it is an array in the factor's own order, shape and type; else None."""
     if type(A) is not np.ndarray or not order.is_by_columns:
         return None
-    as_it_has = A.shape == order.shape and A.dtype == last.factor.matrix_dtype
+    as_it_has = A.shape == order.shape and A.dtype == last.solver.factor.matrix_dtype
     return A.copy() if as_it_has else None  # the user may change them

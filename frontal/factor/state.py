@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from ..backend.memory_limit import Memory
@@ -12,9 +14,10 @@ from ..backend.protocol import NumericFactor, Progress
 from ..errors import FactorFreedError, FactorInvalidError
 from ..matrix.canonical import Canonical
 from .analyzed import Analyzed
+from .attempt import Attempt, DeviceValues, wanted_scaling
 from .diagnosis import Diagnosis
+from .fallbacks import factorize
 from .mixed import ImpreciseError, require_precision
-from .policy import DeviceValues, factorize, wanted_scaling
 from .solve import FactorSolver
 
 log = logging.getLogger("frontal")
@@ -22,16 +25,35 @@ log = logging.getLogger("frontal")
 T = TypeVar("T")
 
 
+class Missing(Enum):
+    """The reason why there is no factor now; its value is `FactorInvalidError.state`."""
+
+    FAILED = "failed"
+    RUNNING = "running"
+    FREED = "freed"
+
+    @property
+    def error(self) -> Exception:
+        """The error for a use of the factor."""
+        return FactorFreedError() if self is Missing.FREED else FactorInvalidError(self.value)
+
+
+_NAMES = {
+    Missing.FAILED: "invalid",
+    Missing.RUNNING: "being refactorized",
+    Missing.FREED: "freed",
+}
+
+
 class LastSuccess(NamedTuple):
     """Results of the last successful factorization, reused by the next."""
 
     analysis: Analyzed
-    factor: NumericFactor
-    verdict: Diagnosis
+    solver: FactorSolver
 
 
 class FactorState:
-    """A factorized matrix, or the error to raise if its factor was lost or freed.
+    """A factorized matrix, or the reason why its factor was lost.
 
     Attributes
     ----------
@@ -51,18 +73,18 @@ class FactorState:
         self,
         analysis: Analyzed,
         solver: FactorSolver | None = None,
-        singular: str = "raise",
+        *,
         precision: str = "full",
         memory: Memory = "auto",
+        seconds: float = 0.0,
     ) -> None:
         require_precision(precision)
-        self.memory: Memory = memory
-        self.precision, self._single = precision, precision == "mixed"
-        self.analysis, self.seconds = analysis, 0.0
+        self.analysis, self.precision, self.memory = analysis, precision, memory
+        self.seconds = seconds
         self.dtype = analysis.dtype if solver is None else solver.dtype
-        self._solver, self._new = solver, Diagnosis(singular)
-        self._last: LastSuccess | None = None  # only while there is no factor
-        self._missing = "failed"  # or "running", "freed": the reason if `_solver` is None
+        # one attribute, replaced atomically: another thread may refactorize
+        self._solver: FactorSolver | Missing = Missing.FAILED if solver is None else solver
+        self._last: LastSuccess | None = None  # only while a factor is missing
 
     @property
     def solver(self) -> FactorSolver:
@@ -73,10 +95,9 @@ class FactorState:
         FactorFreedError, FactorInvalidError
             If there is no factor.
         """
-        solver = self._solver  # read once: another thread may refactorize
-        if solver is None:
-            freed = self._missing == "freed"
-            raise FactorFreedError if freed else FactorInvalidError(self._missing)
+        solver = self._solver
+        if isinstance(solver, Missing):
+            raise solver.error
         return solver
 
     @property
@@ -87,8 +108,8 @@ class FactorState:
     @property
     def state(self) -> str:
         """``"freed"``, ``"invalid"``, ``"being refactorized"``, or ``""`` for a valid factor."""
-        states = {"failed": "invalid", "running": "being refactorized"}
-        return "" if self._solver is not None else states.get(self._missing, self._missing)
+        solver = self._solver
+        return _NAMES[solver] if isinstance(solver, Missing) else ""
 
     def about(self) -> dict[str, Any]:
         """Return backend, method, ordering, cost and health of the factorization."""
@@ -110,58 +131,61 @@ class FactorState:
 
     def last(self) -> LastSuccess:
         """Return the last success, whose memory can be reused; raise `FactorFreedError`."""
-        return self._last or LastSuccess(self.analysis, self.factor, self.solver.verdict)
+        return self._last or LastSuccess(self.analysis, self.solver)
 
     def renew(
         self, matrix: Canonical | DeviceValues, check_finite: bool, last: LastSuccess
     ) -> None:
         """Factorize new values in the memory of `last`; after a failure there is no factor."""
-        self._last = last
+        solver, self._last = last.solver, last
         try:
-            self._missing = "running"  # also after a success: a late reader sees no failure
-            self._solver = None  # also for any interrupt from here on
+            self._solver = Missing.RUNNING  # also for any interrupt from here on
             if isinstance(matrix, DeviceValues):
-                last.factor.begin(matrix.array, wanted_scaling(last.analysis))
+                solver.factor.begin(matrix.array, wanted_scaling(last.analysis))
             self.analysis = last.analysis.for_new_values()
             looked_at = not (check_finite and isinstance(matrix, Canonical))
-            self.factorize(matrix, None, last.factor, last.verdict, looked_at, renewed=True)
+            self.factorize(
+                matrix,
+                solver.verdict,
+                mixed=solver.mixed,
+                previous=solver.factor,
+                looked_at=looked_at,
+                renewed=True,
+            )
         except BaseException:
-            self._solver, self.analysis, self._missing = None, last.analysis, "failed"
+            self._solver, self.analysis = Missing.FAILED, last.analysis
             raise
         self._last = None
 
     def factorize(
         self,
         matrix: Canonical | DeviceValues,
+        before: Diagnosis,
+        *,
+        mixed: bool = False,
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
-        before: Diagnosis | None = None,
         looked_at: bool = True,
         renewed: bool = False,
     ) -> None:
-        """Factorize by `analysis`, or by one of its fallbacks.
+        """Factorize by `analysis`, or by one of its fallbacks; see `fallbacks.factorize`.
 
-        Values that were not `looked_at` are checked to be finite. `renewed` means that the analysis
+        If `mixed`, a factor in single precision is tried first. `renewed` means that the analysis
         may be of other values.
         """
-        began, before = time.perf_counter(), before or self._new
-        if self._single:
-            try:
-                options = {"memory": self.memory, "mixed": True, "looked_at": looked_at}
-                self._take(
-                    factorize(matrix, self.analysis, progress, previous, before, **options), began
-                )
-                return
-            except ImpreciseError as reason:
-                log.info("%s in single precision: refactorizing in double", reason)
-            previous, before = None, Diagnosis(before.singular)
-        options = {"memory": self.memory, "looked_at": looked_at, "renewed": renewed}
-        self._take(factorize(matrix, self.analysis, progress, previous, before, **options), began)
-        self._single = False
-
-    def _take(self, outcome: tuple[Analyzed, FactorSolver], began: float) -> None:
+        began = time.perf_counter()
+        attempt = Attempt(matrix, self.analysis, self.memory, mixed, renewed)
+        run = partial(factorize, progress=progress, looked_at=looked_at)
+        try:
+            outcome = run(attempt, before, previous=previous)
+        except ImpreciseError as reason:
+            log.info("%s in single precision: refactorizing in double", reason)
+            outcome = None
+        if outcome is None:
+            attempt = Attempt(matrix, self.analysis, self.memory, renewed=renewed)
+            outcome = run(attempt, Diagnosis(before.singular))
         self.analysis, self._solver = outcome
-        self.dtype = self._solver.dtype
+        self.dtype = outcome[1].dtype
         self.seconds = time.perf_counter() - began
 
     def answer(self, question: Callable[[FactorSolver], T], certain: bool = False) -> T:
@@ -179,28 +203,18 @@ class FactorState:
                 return question(solver)
             except ImpreciseError as reason:
                 log.info("%s in single precision: refactorizing in double", reason)
-        self._to_double(solver)
+        self.factorize(solver.factor.matrix, Diagnosis(solver.verdict.singular))
         return question(self.solver)
-
-    def _to_double(self, solver: FactorSolver) -> None:
-        """Factorize the same values in double; if that fails, the factor is unchanged."""
-        single, self._single = self._single, False
-        try:
-            self.factorize(solver.factor.matrix, before=Diagnosis(solver.verdict.singular))
-        except BaseException:
-            self._single = single
-            raise
 
     def free(self) -> None:
         """Release the memory; later use is an error."""
-        if self.state != "freed":
-            self.last().factor.free()
-        self._solver = self._last = None
-        self._missing = "freed"
+        if self._solver is not Missing.FREED:
+            self.last().solver.factor.free()
+        self._solver, self._last = Missing.FREED, None
 
     def copy(self) -> FactorState:
         """Return an independent factor on the same device."""
-        return self._twin(self.analysis, self.factor.copy())
+        return self._twin(self.analysis, self.factor.copy(), self.memory)
 
     def on_cpu(self, analysis: Analyzed) -> FactorState:
         """Return an independent factor on the CPU.
@@ -212,22 +226,19 @@ class FactorState:
         """
         factor = self.factor
         if factor.backend == "cpu":
-            return self._twin(analysis, factor.copy())
+            return self._twin(analysis, factor.copy(), self.memory)
         host = self.analysis.on("cpu").engine.from_host(
             factor.to_host(), factor.matrix, factor.scaling
         )
-        twin = self._twin(analysis, host)
-        twin.memory = "auto"  # a limit applied to the device
-        return twin
+        return self._twin(analysis, host, "auto")  # a limit applied to the device
 
-    def _twin(self, analysis: Analyzed, factor: NumericFactor) -> FactorState:
-        twin = FactorState(analysis, FactorSolver(factor, self.solver.verdict.copy()))
-        twin.precision, twin._single, twin.seconds = self.precision, self._single, self.seconds
-        twin.memory = self.memory
-        return twin
+    def _twin(self, analysis: Analyzed, factor: NumericFactor, memory: Memory) -> FactorState:
+        solver = FactorSolver(factor, self.solver.verdict.copy())
+        return FactorState(
+            analysis, solver, precision=self.precision, memory=memory, seconds=self.seconds
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a pickle, on the host."""
         on_device = self.factor.backend != "cpu"
-        numbers = self.on_cpu(self.analysis) if on_device else self
-        return dict(numbers.__dict__)
+        return dict(vars(self.on_cpu(self.analysis) if on_device else self))

@@ -187,7 +187,7 @@ def test_memory_is_given_back_and_used_again(device, where, least, monkeypatch):
     assert where == "gpu" or np.shares_memory(numeric.panels, panels)
     with pytest.raises(frontal.NotPositiveDefiniteError):
         factor.refactorize(-a)
-    numeric = factor._numbers.last().factor
+    numeric = factor._numbers.last().solver.factor
     factor.free()
     assert repr(factor).endswith("freed>")
     if where == "gpu":

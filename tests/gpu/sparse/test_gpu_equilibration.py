@@ -8,7 +8,7 @@ import frontal
 import frontal.gpu.runtime.device
 from frontal import problems
 from frontal.factor.analyzed import Analyzed
-from frontal.factor.policy import wanted_scaling
+from frontal.factor.attempt import wanted_scaling
 from frontal.gpu.sparse.factorize import equilibration
 from frontal.gpu.sparse.factorize.entries import PatternEntries
 from frontal.gpu.sparse.pattern import DevicePattern

@@ -262,8 +262,8 @@ class Systems:
             return self.singles[i]
         if not self.accepted[i]:
             raise FactorInvalidError
-        solver = FactorSolver(self._engine.numeric(i), Diagnosis())
-        solver.examine(Diagnosis())
+        solver = FactorSolver(Diagnosis(self._engine.numeric(i)))
+        solver.examine()
         return Factor(FactorState(self.analysis, solver))
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:

@@ -86,7 +86,7 @@ class Attempt:
     matrix : Canonical or DeviceValues
         A canonical matrix is stored without a copy.
     analysis : Analyzed
-    memory : str or int
+    singular, memory
         See `frontal.factorize`.
     mixed : bool
         Factorize values in double precision in single precision.
@@ -107,6 +107,7 @@ class Attempt:
 
     matrix: Canonical | DeviceValues
     analysis: Analyzed
+    singular: str = "raise"
     memory: Memory = "auto"
     mixed: bool = False
     renewed: bool = False
@@ -136,7 +137,9 @@ class Attempt:
             return self.planned
         return self.planned.amended(factor.symbolic)
 
-    def run_fast(self, previous: NumericFactor | None, before: Diagnosis) -> FactorSolver | None:
+    def run_fast(
+        self, previous: NumericFactor | None, before: Diagnosis | None
+    ) -> FactorSolver | None:
         """Return the solver of a factor that needs no warning or fallback; else None."""
         matrix, analysis = self.matrix, self.analysis
         if not isinstance(matrix, Canonical) or self.mixed or byte_limit(self.memory) is not None:
@@ -149,19 +152,18 @@ class Attempt:
             factor = analysis.engine.factorize_fast(matrix, matching, previous)
         if factor is None:
             return None
-        solver = FactorSolver(factor, Diagnosis(before.singular))
+        solver = FactorSolver(Diagnosis(factor, self.singular))
         solver.examine(before)
         return solver
 
     def run(
-        self, progress: Progress | None, previous: NumericFactor | None, before: Diagnosis
+        self, progress: Progress | None, previous: NumericFactor | None, before: Diagnosis | None
     ) -> FactorSolver:
         """Return the solver of an accepted factor; raise the outcome if there is none."""
-        # created while a device may still compute
-        diagnosis = Diagnosis(before.singular, regular=self.regular)
         factor = self.factor(progress, previous)
+        # created while a device may still compute
+        solver = FactorSolver(Diagnosis(factor, self.singular, regular=self.regular))
         self._refuse_growth(factor)
-        solver = FactorSolver(factor, diagnosis)
         solver.examine(before)
         self._refuse_unproven(solver)
         self._refuse_inconsistent(solver)
@@ -228,7 +230,7 @@ class Attempt:
     def _refuse_outdated(self, solver: FactorSolver) -> None:
         """Raise if tiny pivots, with a matching of other values, leave singularity open."""
         diagnosis, matching = solver.verdict, self.analysis.matching
-        if matching is None or not diagnosis.is_doubtful(solver.factor):
+        if matching is None or not diagnosis.is_doubtful():
             return
         if self.renewed and not self.matched:
             raise OutdatedMatching

@@ -44,16 +44,17 @@ def require_singular(singular: str) -> None:
         raise ValueError(f"singular is {singular!r}; choose 'raise', 'warn' or 'allow'")
 
 
-@dataclass
+@dataclass(eq=False)
 class Diagnosis:
     """The results on how close a factorized matrix is to a singular one.
 
     Attributes
     ----------
+    factor : NumericFactor
     singular : {"raise", "warn", "allow"}
         Response to a singular matrix.
-    perturbed, pivot_ratio
-        Perturbed pivots and smallest relative pivot of the factor, after `examine`.
+    pivot_ratio : float
+        Smallest relative pivot, after `examine`.
     conditions : dict
         The factor's condition numbers computed so far. The key is whether the row sums of |op(A)|
         differ from those of |A|, and the precision of solutions.
@@ -78,8 +79,8 @@ class Diagnosis:
         A matching of these or of earlier values was computed, and left pivots as small.
     """
 
+    factor: NumericFactor
     singular: str = "raise"
-    perturbed: int = 0
     pivot_ratio: float = np.nan
     conditions: dict[tuple[bool, float], Condition] = field(default_factory=dict)
     certifies: bool = True
@@ -91,13 +92,10 @@ class Diagnosis:
     sure: bool | None = None
     matched: bool = False
 
-    def __post_init__(self) -> None:
-        require_singular(self.singular)
-
-    def copy(self) -> Diagnosis:
+    def copy(self, factor: NumericFactor) -> Diagnosis:
         """Return the diagnosis for a copy of the factor."""
         copies = {name: dict(getattr(self, name)) for name in ("conditions", "nulls", "weighed")}
-        return replace(self, **copies)
+        return replace(self, factor=factor, **copies)
 
     @property
     def null_space(self) -> NullSpace | None:
@@ -107,20 +105,16 @@ class Diagnosis:
     # --- of a factor -------------------------------------------------------------------------
 
     def examine(
-        self,
-        factor: NumericFactor,
-        backward_error: Callable[[np.ndarray], float],
-        before: Diagnosis,
+        self, backward_error: Callable[[np.ndarray], float], before: Diagnosis | None
     ) -> None:
         """Look for evidence that A is singular, if small pivots make that likely.
 
         Parameters
         ----------
-        factor : NumericFactor
         backward_error : callable
             Return the backward error of a refined solution for an (n, 1) right-hand side on the
             host.
-        before : Diagnosis
+        before : Diagnosis, optional
             Diagnosis of other values of the pattern; only `certifies` and `warned` are reused.
 
         Raises
@@ -131,8 +125,10 @@ class Diagnosis:
         ImpreciseError
             If a factor of lower precision than A has small pivots, and A may be ill-conditioned.
         """
-        self.perturbed, self.pivot_ratio = factor.perturbed, factor.health().pivot_ratio
-        self.certifies, self.warned = before.certifies, before.warned
+        factor = self.factor
+        self.pivot_ratio = factor.health().pivot_ratio
+        if before is not None:
+            self.certifies, self.warned = before.certifies, before.warned
         self.hidden = hides(factor)
         if factor.symbolic.n == 0 or not self.hidden:
             return
@@ -140,35 +136,35 @@ class Diagnosis:
             _demand_condition(factor, self.pivot_ratio)
             self.nulls["N"] = None
             return
-        if self.regular or not self._is_suspected(factor):
+        if self.regular or not self._is_suspected():
             self.nulls["N"] = None
         else:
-            self.seek_nulls(factor)
+            self.seek_nulls()
         if self.null_space is None:
             _demand_solutions(factor, backward_error)
 
-    def _is_suspected(self, factor: NumericFactor) -> bool:
+    def _is_suspected(self) -> bool:
         """Return whether, by its condition number, A may be singular in all scalings.
 
         The norm of |A^-1| |A| is at least its spectral radius, which is about 1/eps if a matrix is
         singular to working precision in every scaling (Bauer 1963).
         """
-        condition = self.condition(factor, "N", factor.matrix_dtype)
-        return not condition.value * eps_of(factor.dtype) <= THRESHOLDS.suspected
+        condition = self.condition("N", self.factor.matrix_dtype)
+        return not condition.value * eps_of(self.factor.dtype) <= THRESHOLDS.suspected
 
-    def is_doubtful(self, factor: NumericFactor) -> bool:
+    def is_doubtful(self) -> bool:
         """Return whether small pivots leave it open that a seemingly regular A is singular."""
-        seems = self.hidden and self.null_space is None and not is_mixed(factor)
-        return seems and self._may_be_singular(factor, eps_of(factor.dtype))
+        seems = self.hidden and self.null_space is None and not is_mixed(self.factor)
+        return seems and self._may_be_singular(eps_of(self.factor.dtype))
 
-    def seek_nulls(self, factor: NumericFactor) -> None:
+    def seek_nulls(self) -> None:
         """Find the null space of A; raise or warn, by `singular`, if there is one."""
-        null = null_space(factor)
+        null = null_space(self.factor)
         self.regular = null is not None and not null.columns.size
         self.nulls = {"N": None if self.regular else null}
         if self.null_space is None or self.singular == "allow":
             return
-        columns, n = self.null_space.columns, factor.symbolic.n
+        columns, n = self.null_space.columns, self.factor.symbolic.n
         if self.singular == "raise":
             raise SingularMatrixError.of_rank(n, columns)
         warn_of_rank(n, columns.size)
@@ -177,16 +173,12 @@ class Diagnosis:
 
     @np.errstate(all="ignore")  # errors report non-finite solutions
     def fixed(
-        self,
-        factor: NumericFactor,
-        X: Vectors,
-        B: Vectors,
-        trans: str,
-        errors: BackwardErrors | None,
+        self, X: Vectors, B: Vectors, trans: str, errors: BackwardErrors | None
     ) -> tuple[Vectors, BackwardErrors | None]:
         """Return, for a consistent singular system, the solution that is zero in null columns."""
         if self.null_space is None or not B.shape[1]:
             return X, errors
+        factor = self.factor
         if trans not in self.nulls:
             self.nulls[trans] = null_space(factor, trans)
         null = self.nulls[trans]
@@ -211,7 +203,6 @@ class Diagnosis:
 
     def judge(
         self,
-        factor: NumericFactor,
         errors: BackwardErrors,
         estimate: ConditionEstimate | None,
         dtype: np.dtype,
@@ -221,7 +212,6 @@ class Diagnosis:
 
         Parameters
         ----------
-        factor : NumericFactor
         errors : BackwardErrors
         estimate : ConditionEstimate or None
             See `estimated`.
@@ -230,9 +220,9 @@ class Diagnosis:
         limited : bool
             The user limited the number of refinement steps.
         """
-        null = self.null_space
+        null, factor = self.null_space, self.factor
         if null is not None or not errors.fine:
-            self._require_digits(factor, errors, limited)
+            self._require_digits(errors, limited)
             if null is None and errors.insufficient(limits_of(factor.dtype, dtype)):
                 warn_of_error(factor, errors, limited)
                 return
@@ -241,7 +231,8 @@ class Diagnosis:
             if not estimate.condition * precision <= THRESHOLDS.warned:
                 warn_of_condition(estimate, precision, factor.matrix_dtype)
 
-    def _require_digits(self, factor: NumericFactor, errors: BackwardErrors, limited: bool) -> None:
+    def _require_digits(self, errors: BackwardErrors, limited: bool) -> None:
+        factor = self.factor
         worst, eps = errors.worst_normwise, eps_of(factor.matrix_dtype)
         if self.null_space is not None:
             lost = worst > _MAX_CONSISTENT_ROUNDINGS * eps
@@ -257,7 +248,6 @@ class Diagnosis:
 
     def estimated(
         self,
-        factor: NumericFactor,
         errors: BackwardErrors,
         X: Vectors,
         B: Vectors,
@@ -270,12 +260,12 @@ class Diagnosis:
         """
         if not X.size or not errors.worst < np.inf or self.null_space is not None:
             return None
-        eps, key = eps_of(X.dtype), _key(factor, trans, X.dtype)
+        factor, eps, key = self.factor, eps_of(X.dtype), self._key(trans, X.dtype)
         solution = Solution(factor, trans, X, B, errors)
         if not anew:
-            condition = self.condition_known(factor, trans, X.dtype)
+            condition = self.condition_known(trans, X.dtype)
             if condition is None and not self.warned:
-                condition = self.condition(factor, trans, X.dtype)
+                condition = self.condition(trans, X.dtype)
             if condition is not None and self.is_silent(condition, max(errors.worst, eps)):
                 return None
             compared = compare(solution, condition, self.weighed.get(key))
@@ -284,70 +274,63 @@ class Diagnosis:
         estimate = solution_condition(solution, roughly=not anew)
         if is_mixed(factor):
             _require_condition(estimate, eps)
-        elif self._may_be_singular(factor, eps):
+        elif self._may_be_singular(eps):
             estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
         if estimate.condition * eps > 0.1 and "N" not in self.nulls and self.hidden:
-            self.seek_nulls(factor)
+            self.seek_nulls()
         self.warned = not estimate.condition * solution.error <= THRESHOLDS.warned
         weighted = None if anew else WeightedCondition.from_solution(solution, estimate)
         if weighted is not None:
             self.weighed[key] = weighted
         return estimate
 
-    def condition(self, factor: NumericFactor, trans: str, dtype: np.dtype) -> Condition:
+    def condition(self, trans: str, dtype: np.dtype) -> Condition:
         """Return the factor's condition number for op(A), computed at its first use.
 
         If pivots are so small that A may be singular, it suppresses no warning.
         """
-        known = self.condition_known(factor, trans, dtype)
+        known = self.condition_known(trans, dtype)
         if known is None:
-            known = factor_condition(factor, trans, dtype, self.certifies)
+            known = factor_condition(self.factor, trans, dtype, self.certifies)
             if not self.hidden:
                 self.certifies &= known.certified
-            elif self._may_be_singular(factor, eps_of(dtype)):
+            elif self._may_be_singular(eps_of(dtype)):
                 known = known._replace(counted=np.inf)
-            self.keep(factor, trans, dtype, known)
+            self.keep(trans, dtype, known)
         return known
 
-    def condition_known(
-        self, factor: NumericFactor, trans: str, dtype: np.dtype
-    ) -> Condition | None:
+    def condition_known(self, trans: str, dtype: np.dtype) -> Condition | None:
         """Return the factor's condition number for op(A) if it was computed; else None."""
-        return self.conditions.get(_key(factor, trans, dtype))
+        return self.conditions.get(self._key(trans, dtype))
 
-    def keep(
-        self, factor: NumericFactor, trans: str, dtype: np.dtype, condition: Condition
-    ) -> None:
+    def keep(self, trans: str, dtype: np.dtype, condition: Condition) -> None:
         """Store the factor's condition number for op(A)."""
-        self.conditions[_key(factor, trans, dtype)] = condition
+        self.conditions[self._key(trans, dtype)] = condition
 
     def is_silent(self, condition: Condition, error: float) -> bool:
         """Return whether solutions with an error of at least eps need no warning."""
         return self.null_space is None and condition.is_silent(error)
 
-    def will_estimate(
-        self, factor: NumericFactor, trans: str, dtype: np.dtype, anew: bool = False
-    ) -> bool:
+    def will_estimate(self, trans: str, dtype: np.dtype, anew: bool = False) -> bool:
         """Return whether the next solve also estimates a condition number by the factors alone.
 
         It does if no pivot is small, and if `anew` or if no condition number is known and none is
         to be certified.
         """
-        needed = anew or (self.condition_known(factor, trans, dtype) is None and not self.certifies)
+        needed = anew or (self.condition_known(trans, dtype) is None and not self.certifies)
         return needed and self.null_space is None and not self.hidden
 
-    def _may_be_singular(self, factor: NumericFactor, eps: float) -> bool:
+    def _may_be_singular(self, eps: float) -> bool:
         """Return whether small pivots may hide from an estimate that A is nearly singular."""
-        if not (factor.nulls.size or self.pivot_ratio < NOISE * eps):
+        if not (self.factor.nulls.size or self.pivot_ratio < NOISE * eps):
             return False
         if self.sure is None:
-            self.sure = sure(factor)
+            self.sure = sure(self.factor)
         return not self.sure
 
-
-def _key(factor: NumericFactor, trans: str, dtype: np.dtype) -> tuple[bool, float]:
-    """Return whether |op(A)| may differ from |A|, and the precision of solutions."""
-    return trans != "N" and not factor.symbolic.method.one_triangle, eps_of(dtype)
+    def _key(self, trans: str, dtype: np.dtype) -> tuple[bool, float]:
+        """Return whether |op(A)| may differ from |A|, and the precision of solutions."""
+        return trans != "N" and not self.factor.symbolic.method.one_triangle, eps_of(dtype)
 
 
 def _demand_solutions(factor: NumericFactor, backward_error: Callable[[np.ndarray], float]) -> None:

@@ -17,7 +17,6 @@ from . import determinant, extract
 from .analyzed import Analyzed
 from .attempt import DeviceValues
 from .condition import reciprocal_condition
-from .diagnosis import Diagnosis
 from .inertia import Inertia, inertia
 from .mixed import require_double, require_refinement
 from .new_values import resolve_values
@@ -57,10 +56,11 @@ class Factor(Versioned):
     ) -> Self:
         """Factorize as `frontal.factorize`; `renewed` if the analysis may be of other values."""
         require_double(precision, matrix.dtype)
-        state = FactorState(analysis, precision=precision, memory=required_memory(memory))
+        options: dict[str, Any] = {"singular": singular, "precision": precision}
+        state = FactorState(analysis, memory=required_memory(memory), **options)
         values = analysis.snapshot(matrix) if isinstance(matrix, Canonical) else matrix
-        mixed, before = precision == "mixed", Diagnosis(singular)
-        state.factorize(values, before, mixed=mixed, progress=progress, renewed=renewed)
+        mixed = precision == "mixed"
+        state.factorize(values, mixed=mixed, progress=progress, renewed=renewed)
         return cls(state, matrix.order)
 
     def solve(

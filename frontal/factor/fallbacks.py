@@ -213,8 +213,8 @@ def follow(attempt: Attempt, failure: Exception) -> None:
 
 def factorize(
     attempt: Attempt,
-    before: Diagnosis,
     *,
+    before: Diagnosis | None = None,
     progress: Progress | None = None,
     previous: NumericFactor | None = None,
     looked_at: bool = True,
@@ -225,8 +225,8 @@ def factorize(
     ----------
     attempt : Attempt
         Changed by each fallback.
-    before : Diagnosis
-        Diagnosis of the previous values, and the user's option `singular`.
+    before : Diagnosis, optional
+        Diagnosis of the previous values.
     progress : callable, optional
     previous : NumericFactor, optional
         Its memory is reused, and the factor becomes invalid.
@@ -248,7 +248,7 @@ def factorize(
         return attempt.analysis, solver
     if not looked_at and isinstance(attempt.matrix, Canonical):
         attempt.matrix.refuse_non_finite()
-    attempt.matched = before.matched
+    attempt.matched = before is not None and before.matched
     while True:
         try:
             solver = attempt.run(progress, previous, before)  # a refused factor is released

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backend.protocol import NumericFactor
 from ..cpu.host_system import HostSystem, host_system
 from ..info import SolveInfo
 from ..machine.lockfree_property import cached_property
@@ -49,9 +48,9 @@ class FactorSolver:
         if solutions by such a factor may be inaccurate.
     """
 
-    def __init__(self, factor: NumericFactor, verdict: Diagnosis) -> None:
-        self.factor, self.dtype, self.verdict = factor, factor.dtype, verdict
-        self.mixed = is_mixed(factor)
+    def __init__(self, verdict: Diagnosis) -> None:
+        self.factor, self.verdict = verdict.factor, verdict
+        self.dtype, self.mixed = self.factor.dtype, is_mixed(self.factor)
 
     @cached_property
     def growth(self) -> float:
@@ -67,7 +66,7 @@ class FactorSolver:
         verdict = self.verdict
         if trans not in ("N", "T", "H") or self.mixed:
             return None
-        known = verdict.condition_known(self.factor, trans, self.dtype)
+        known = verdict.condition_known(trans, self.dtype)
         if known is None:
             if verdict.hidden or verdict.warned or verdict.null_space is not None:
                 return None
@@ -85,7 +84,7 @@ class FactorSolver:
                 verdict.certifies = False
                 return None
             known = Condition.from_estimate(condition, certified, self.dtype)
-            verdict.keep(self.factor, trans, self.dtype, known)
+            verdict.keep(trans, self.dtype, known)
             verdict.certifies &= certified
         return x if verdict.is_silent(known, error) else None
 
@@ -124,7 +123,7 @@ class FactorSolver:
                 extreme_scales.warned_of_underflow(errors, X.dtype) if steps != 0 else errors
             )
         if steps != 0:
-            self.verdict.judge(factor, remaining_errors, estimate, X.dtype, steps is not None)
+            self.verdict.judge(remaining_errors, estimate, X.dtype, steps is not None)
         if about is None:
             return x, None
         seconds = time.perf_counter() - began
@@ -144,20 +143,20 @@ class FactorSolver:
                 return solved._replace(X=solved.X[:, :k] + 1j * solved.X[:, k:])
         factor = self.factor
         probing = judged and steps != 0
-        probing = probing and self.verdict.will_estimate(factor, trans, B.dtype, reported)
+        probing = probing and self.verdict.will_estimate(trans, B.dtype, reported)
         X, errors, taken, _ = self._refined(B, trans, steps, judged, probing)
         if self.mixed and errors is not None:
             _require_solutions(errors, steps, limits_of(self.dtype, B.dtype))
         estimate = None
         if errors is not None and steps != 0:
-            estimate = self.verdict.estimated(factor, errors, X, B, trans, reported)
+            estimate = self.verdict.estimated(errors, X, B, trans, reported)
             system = factor.system(trans, B.dtype)
             if steps is None and _may_improve(estimate, errors, system.limits):
                 X, errors, more = refine.refine(system, X, B, _STEPS_BEFORE_WARNING)
                 taken += more
-                estimate = self.verdict.estimated(factor, errors, X, B, trans, reported)
+                estimate = self.verdict.estimated(errors, X, B, trans, reported)
         if self.verdict.null_space is not None:
-            X, errors = self.verdict.fixed(factor, X, B, trans, errors)
+            X, errors = self.verdict.fixed(X, B, trans, errors)
         return SolvedBlock(X, errors, taken, estimate)
 
     def _refined(
@@ -192,14 +191,14 @@ class FactorSolver:
         """Return op(A) X = B for vectors on the host."""
         return host_system(self.factor, trans, dtype)
 
-    def examine(self, before: Diagnosis) -> None:
+    def examine(self, before: Diagnosis | None = None) -> None:
         """Look for evidence that A is singular if pivots are small; see `Diagnosis.examine`."""
 
         def backward_error(B: np.ndarray) -> float:
             errors = self._refined(self.factor.upload(B), "N", None, True).errors
             return np.inf if errors is None else errors.worst_normwise
 
-        self.verdict.examine(self.factor, backward_error, before)
+        self.verdict.examine(backward_error, before)
 
     def fixes(self) -> bool:
         """Return whether solutions of consistent singular systems are zero in null columns."""

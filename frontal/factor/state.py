@@ -15,7 +15,7 @@ from ..errors import FactorFreedError, FactorInvalidError
 from ..matrix.canonical import Canonical
 from .analyzed import Analyzed
 from .attempt import Attempt, DeviceValues, wanted_scaling
-from .diagnosis import Diagnosis
+from .diagnosis import Diagnosis, require_singular
 from .fallbacks import factorize
 from .mixed import ImpreciseError, require_precision
 from .solve import FactorSolver
@@ -63,6 +63,8 @@ class FactorState:
         Time of the factorization.
     dtype : numpy.dtype
         Scalar type of the factors.
+    singular : {"raise", "warn", "allow"}
+        Response to a singular matrix.
     precision : {"full", "mixed"}
         As requested; "mixed" may have been replaced by double precision.
     memory : str or int
@@ -74,12 +76,15 @@ class FactorState:
         analysis: Analyzed,
         solver: FactorSolver | None = None,
         *,
+        singular: str = "raise",
         precision: str = "full",
         memory: Memory = "auto",
         seconds: float = 0.0,
     ) -> None:
         require_precision(precision)
-        self.analysis, self.precision, self.memory = analysis, precision, memory
+        require_singular(singular)
+        self.analysis, self.singular = analysis, singular
+        self.precision, self.memory = precision, memory
         self.seconds = seconds
         self.dtype = analysis.dtype if solver is None else solver.dtype
         # one attribute, replaced atomically: another thread may refactorize
@@ -146,8 +151,8 @@ class FactorState:
             looked_at = not (check_finite and isinstance(matrix, Canonical))
             self.factorize(
                 matrix,
-                solver.verdict,
                 mixed=solver.mixed,
+                before=solver.verdict,
                 previous=solver.factor,
                 looked_at=looked_at,
                 renewed=True,
@@ -160,9 +165,9 @@ class FactorState:
     def factorize(
         self,
         matrix: Canonical | DeviceValues,
-        before: Diagnosis,
         *,
         mixed: bool = False,
+        before: Diagnosis | None = None,
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
         looked_at: bool = True,
@@ -174,16 +179,17 @@ class FactorState:
         may be of other values.
         """
         began = time.perf_counter()
-        attempt = Attempt(matrix, self.analysis, self.memory, mixed, renewed)
+        attempt = partial(
+            Attempt, matrix, self.analysis, self.singular, self.memory, renewed=renewed
+        )
         run = partial(factorize, progress=progress, looked_at=looked_at)
         try:
-            outcome = run(attempt, before, previous=previous)
+            outcome = run(attempt(mixed=mixed), before=before, previous=previous)
         except ImpreciseError as reason:
             log.info("%s in single precision: refactorizing in double", reason)
             outcome = None
-        if outcome is None:
-            attempt = Attempt(matrix, self.analysis, self.memory, renewed=renewed)
-            outcome = run(attempt, Diagnosis(before.singular))
+        if outcome is None:  # the failed factor is released
+            outcome = run(attempt())
         self.analysis, self._solver = outcome
         self.dtype = outcome[1].dtype
         self.seconds = time.perf_counter() - began
@@ -203,7 +209,7 @@ class FactorState:
                 return question(solver)
             except ImpreciseError as reason:
                 log.info("%s in single precision: refactorizing in double", reason)
-        self.factorize(solver.factor.matrix, Diagnosis(solver.verdict.singular))
+        self.factorize(solver.factor.matrix)
         return question(self.solver)
 
     def free(self) -> None:
@@ -233,9 +239,13 @@ class FactorState:
         return self._twin(analysis, host, "auto")  # a limit applied to the device
 
     def _twin(self, analysis: Analyzed, factor: NumericFactor, memory: Memory) -> FactorState:
-        solver = FactorSolver(factor, self.solver.verdict.copy())
         return FactorState(
-            analysis, solver, precision=self.precision, memory=memory, seconds=self.seconds
+            analysis,
+            FactorSolver(self.solver.verdict.copy(factor)),
+            singular=self.singular,
+            precision=self.precision,
+            memory=memory,
+            seconds=self.seconds,
         )
 
     def __getstate__(self) -> dict[str, Any]:

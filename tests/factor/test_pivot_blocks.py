@@ -50,7 +50,7 @@ def factor_of(A, kind, scale=None, **more):
     host = HostFactor(panel.ravel("F").astype(M.dtype), pivots, 0, coupling)._replace(**more)
     kept = analysis.snapshot(matrix)
     numeric = analysis.engine.from_host(host, kept, Scaling(scale, scale))
-    return Factor(FactorState(analysis, FactorSolver(numeric, Diagnosis())))
+    return Factor(FactorState(analysis, FactorSolver(Diagnosis(numeric))))
 
 
 KINDS = pytest.mark.parametrize("kind", ["real", "hermitian", "symmetric"])

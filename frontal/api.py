@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,12 +108,12 @@ def solve(
     dtype = np.result_type(_dtype_of(A), _dtype_of(b))
     if not np.issubdtype(_dtype_of(A), np.complexfloating) and dtype.kind == "c":
         dtype = np.finfo(dtype).dtype  # a real factor solves for real and imaginary parts
-    known = _known(A, kind, ordering, backend, triangle) if dtype == _dtype_of(A) else None
+    options = _AnalysisOptions(kind, ordering, backend)
+    known = options.lookup(A, triangle) if dtype == _dtype_of(A) else None
     if known is None:
         matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
-        analysis = _analyzed(matrix, kind, ordering, backend, 1, None)
-    else:
-        matrix, analysis = known
+        known = matrix, options.cached_analysis(matrix)
+    matrix, analysis = known
     factor = Factor.from_matrix(
         matrix, analysis, singular=singular, precision=precision, memory=memory
     )
@@ -165,14 +165,15 @@ def analyze(
     >>> analysis.method, analysis.n
     ('cholesky', 512)
     """
+    options = _AnalysisOptions(kind, ordering, backend, reuse, progress)
     matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite)
     try:
-        return _analyze(matrix, kind, ordering, backend, reuse, progress)
+        return options.analyze(matrix)
     except SingularMatrixError:
         if not (matrix.data == 0).any():
             raise
     pattern = replace(matrix, data=np.ones_like(matrix.data))  # with stored zeros as entries
-    return _analyze(pattern, kind, ordering, backend, reuse, progress)
+    return options.analyze(pattern)
 
 
 def factorize(
@@ -249,89 +250,62 @@ def factorize(
     >>> bool(np.allclose(x, 1))
     True
     """
+    more: dict[str, Any] = {"singular": singular, "precision": precision, "memory": memory}
+    more["progress"] = progress
     if analysis is not None:
-        options = {"check_finite": check_finite, "singular": singular, "progress": progress}
-        options |= {"precision": precision, "memory": memory}
-        return analysis.factorize(A, triangle=triangle, **options)
-    known = _known(A, kind, ordering, backend, triangle, reuse, progress)
+        return analysis.factorize(A, triangle=triangle, check_finite=check_finite, **more)
+    options = _AnalysisOptions(kind, ordering, backend, reuse, progress)
+    known = options.lookup(A, triangle)
     if known is None:
         matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
-        analysis = _analyzed(matrix, kind, ordering, backend, reuse, progress)
-    else:
-        matrix, analysis = known
-    return Factor.from_matrix(
-        matrix,
-        analysis,
-        progress=progress,
-        singular=singular,
-        precision=precision,
-        memory=memory,
-    )
+        known = matrix, options.cached_analysis(matrix)
+    return Factor.from_matrix(*known, **more)
 
 
-def _known(
-    A: MatrixLike,
-    kind: str,
-    ordering: ArrayLike,
-    backend: str,
-    triangle: str | None,
-    reuse: int = 1,
-    progress: Progress | None = None,
-) -> tuple[Canonical, Analysis] | None:
-    """Return canonical A and a cached analysis of its pattern, or None; see `AnalysisCache`."""
-    chosen = (kind, triangle, reuse, progress) != ("auto", None, 1, None)
-    if (
-        chosen
-        or backend not in _CACHED_BACKENDS
-        or not isinstance(ordering, str)
-        or ordering != "auto"
-    ):
+class _AnalysisOptions(NamedTuple):
+    """The options of `analyze`."""
+
+    kind: str
+    ordering: ArrayLike
+    backend: str
+    reuse: int = 1
+    progress: Progress | None = None
+
+    @property
+    def allow_cache(self) -> bool:
+        """Whether these options, except `kind`, are those of the cached analyses."""
+        automatic = isinstance(self.ordering, str) and self.ordering == "auto"
+        plain = automatic and (self.reuse, self.progress) == (1, None)
+        return plain and self.backend in _CACHED_BACKENDS
+
+    def lookup(self, A: MatrixLike, triangle: str | None) -> tuple[Canonical, Analysis] | None:
+        """Return canonical A and a cached analysis of its pattern; see `AnalysisCache.lookup`."""
+        if triangle is None and self.kind == "auto" and self.allow_cache:
+            return _analyses.lookup(A, self.backend)
         return None
-    return _analyses.lookup(A, backend)
 
+    def cached_analysis(self, matrix: Canonical) -> Analysis:
+        """Return the analysis of a matrix; cached if it is small and the options allow it."""
+        if matrix.n > _MAX_CACHED_COLUMNS or not self.allow_cache:
+            prewarm(self.backend, matrix.method, matrix.dtype, matrix.n)
+            return self.analyze(matrix)
+        return _analyses.get(matrix, "auto", _falls_back(self.kind, matrix), self.backend)
 
-def _analyzed(
-    matrix: Canonical,
-    kind: str,
-    ordering: ArrayLike,
-    backend: str,
-    reuse: int,
-    progress: Progress | None,
-) -> Analysis:
-    """Return the analysis of a matrix; cached if it is small and all options are default."""
-    chosen = backend not in _CACHED_BACKENDS or (reuse, progress) != (1, None)
-    if (
-        matrix.n > _MAX_CACHED_COLUMNS
-        or chosen
-        or not isinstance(ordering, str)
-        or ordering != "auto"
-    ):
-        prewarm(backend, matrix.method, matrix.dtype, matrix.n)
-        return _analyze(matrix, kind, ordering, backend, reuse, progress)
-    return _analyses.get(matrix, "auto", _falls_back(kind, matrix), backend)
-
-
-def _analyze(
-    matrix: Canonical,
-    kind: str,
-    ordering: ArrayLike,
-    backend: str,
-    reuse: int,
-    progress: Progress | None,
-) -> Analysis:
-    perm = None
-    if not isinstance(ordering, str):
-        perm, ordering = np.asarray(ordering), "given"
-    try:
-        return Analysis.from_matrix(
-            matrix,
-            choices=SymbolicOptions(ordering, perm, reuse),
-            backend=backend,
-            fallback=_falls_back(kind, matrix),
-            progress=progress,
-        )
-    except MemoryError as error:
-        raise FactorMemoryError.from_error(error) from None
+    def analyze(self, matrix: Canonical) -> Analysis:
+        """Return a new analysis of a matrix."""
+        perm, ordering = None, self.ordering
+        if not isinstance(ordering, str):
+            perm, ordering = np.asarray(ordering), "given"
+        try:
+            return Analysis.from_matrix(
+                matrix,
+                choices=SymbolicOptions(ordering, perm, self.reuse),
+                backend=self.backend,
+                fallback=_falls_back(self.kind, matrix),
+                progress=self.progress,
+            )
+        except MemoryError as error:
+            raise FactorMemoryError.from_error(error) from None
 
 
 def _falls_back(kind: str, matrix: Canonical) -> bool:

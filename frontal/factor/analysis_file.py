@@ -73,7 +73,8 @@ class _AnalysisHeader(TypedDict):
 def save(analysis: Analyzed, path: str | os.PathLike[str]) -> None:
     """Write an analysis to a file; see `Analysis.save`."""
     choices, first = analysis.choices, analysis.first
-    header, arrays = record(_parsed_header(analysis))
+    fields = (getattr(analysis, name) for name in SymbolicOutcome._fields)
+    header, arrays = record(SymbolicOutcome(*fields))
     more: Header = {
         "kind": KIND,
         "format": FORMAT,
@@ -127,15 +128,11 @@ def _analysis(cls: type[Kept], archive: Archive) -> Kept:
     header = cast(_AnalysisHeader, archive.header)
     outcome = read_outcome(archive)
     analysis = cls(
-        symbolic=outcome.symbolic,
+        **outcome._asdict(),
         dtype=np.dtype(header["dtype"]),
-        ordering=outcome.ordering,
-        matching=outcome.matching,
         backend=header["backend"],
         seconds=header["seconds"],
         choices=_choices(archive, header, outcome),
-        paired=outcome.paired,
-        tiny=outcome.tiny,
         fallback=header["fallback"],
     )
     backend = header["first_backend"]
@@ -158,9 +155,3 @@ def _choices(
         perm = archive.vector("chosen_perm", np.int64)
         check_permutation("chosen_perm", perm, outcome.symbolic.n)
     return SymbolicOptions(header["chosen"], perm, header["reuse"], header["pairs"])
-
-
-def _parsed_header(analysis: Analyzed) -> SymbolicOutcome:
-    return SymbolicOutcome(
-        analysis.symbolic, analysis.ordering, analysis.matching, analysis.paired, analysis.tiny
-    )

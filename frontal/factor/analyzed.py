@@ -46,26 +46,18 @@ _MAX_AMENDMENTS = 3  # numeric phases with delayed columns; after more, the firs
 
 @dataclass(frozen=True, eq=False)
 class Analyzed(Versioned):
-    """The analysis of a pattern: `Analysis` without its `factorize`, `save` and `load`.
+    """The data of an `Analysis`, which adds what needs a `Factor` or a file.
+
+    Factors and their fallbacks import this class, and `Analysis` imports `Factor`.
 
     Attributes
     ----------
+    dtype, ordering, matching, backend, seconds, paired
+        See `Analysis`.
     symbolic : Symbolic
         Input of the backends: permutations, method and plan.
-    dtype : numpy.dtype
-        Scalar type of the analyzed matrix; matrices of other types may be factorized too.
-    ordering : frontal.ordering.Ordering
-        The chosen ordering, its cost and the costs of all orderings tried.
-    matching : frontal.symbolic.matching.Matching or None
-        Row matching and scaling of a general matrix that needs one.
-    backend : str
-        Backend that factorizations use, ``"auto"``, ``"cpu"`` or ``"gpu"``.
-    seconds : dict of str to float
-        Time of each stage.
     choices : SymbolicOptions
         Options that the user requested.
-    paired : bool
-        Columns with tiny diagonal entries were paired instead of moving rows.
     tiny : int
         Number of columns with tiny diagonal entries, if the pattern is symmetric and no rows moved.
     fallback : bool
@@ -129,15 +121,11 @@ class Analyzed(Versioned):
         begin = None if ahead is None else ahead.fronts
         outcome = cached_symbolic_phase(matrix, method, choices, chosen, clock, begin)
         analysis = cls(
-            symbolic=outcome.symbolic,
+            **outcome._asdict(),
             dtype=matrix.dtype,
-            ordering=outcome.ordering,
-            matching=outcome.matching,
             backend=backend,
             seconds=clock.seconds,
             choices=asked or choices,
-            paired=outcome.paired,
-            tiny=outcome.tiny,
             fallback=fallback,
         )
         if ahead is not None and chosen(analysis.flops) == "gpu":

@@ -57,13 +57,9 @@ def analysis(found: Analyzed, path: str, title: str = "") -> None:
 
 
 def require_writable(path: str | None) -> None:
-    """Raise if no picture can be written to the file `path`.
+    """Raise OSError or ValueError if no picture can be written to the file `path`.
 
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    OSError, ValueError
+    Raise ImportError if matplotlib is not installed.
     """
     if path is None:
         return

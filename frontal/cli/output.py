@@ -9,12 +9,7 @@ VECTORS = (".npy", ".txt", ".mtx", ".mtx.gz", ".mtx.bz2", ".mm", ".mm.gz", ".mm.
 
 
 def require_vector(path: str | None) -> None:
-    """Raise if no vector can be written to the file `path`.
-
-    Raises
-    ------
-    OSError, ValueError
-    """
+    """Raise OSError or ValueError if no vector can be written to the file `path`."""
     if path is None:
         return
     if not path.lower().endswith(VECTORS):
@@ -25,18 +20,9 @@ def require_vector(path: str | None) -> None:
 
 
 def require_folder(path: str | None, create: bool = False) -> None:
-    """Raise if no file can be written to the folder of `path`, or if `path` is a folder.
+    """Raise OSError if no file can be written to the folder of `path`, or if `path` is a folder.
 
-    Parameters
-    ----------
-    path : str or None
-        Path of the file; None is accepted.
-    create : bool
-        Missing folders will be created later.
-
-    Raises
-    ------
-    OSError
+    None is accepted; with `create`, missing folders will be created later.
     """
     if path is None:
         return

@@ -47,6 +47,31 @@ class EntryLayout(NamedTuple):
     entries: int
 
 
+class EntryArrays(NamedTuple):
+    """Output of `read_entries`.
+
+    Attributes
+    ----------
+    coordinates : (2, nnz) int32 or int64 array
+        Rows and columns, from 0.
+    reals : float64 array
+        Values of the fields real and complex; real and imaginary parts alternate.
+    integers : int64 array
+        Values of the fields integer and unsigned-integer.
+    hard : (k, 3) int64 array
+        Index in `reals`, first and last byte of the first k numbers to round by `decimal`.
+    report : (6,) int64 array
+        Code, first and last byte of the malformed token, first byte of the first lines below and
+        above the diagonal (-1: none), and the number of all hard tokens.
+    """
+
+    coordinates: np.ndarray
+    reals: np.ndarray
+    integers: np.ndarray
+    hard: np.ndarray
+    report: np.ndarray
+
+
 @forced
 def _skip_blanks(text, p):
     """Return the position of the next token, or of the end of the line."""
@@ -81,12 +106,7 @@ def _first_line(text, first, size):
 def count_entries(text, first, last):
     """Return the numbers of entry lines and of all lines that begin in a chunk.
 
-    Parameters
-    ----------
-    text : (n,) uint8 array
-        Whole lines, each with its line end.
-    first, last : int
-        Extent of the chunk.
+    `text` (uint8) has whole lines, each with its line end; the chunk is ``text[first:last]``.
     """
     address, size = text.ctypes.data, text.size
     p, count, lines = _first_line(address, first, size), 0, 0
@@ -155,9 +175,10 @@ def _read_place(text, p, last, layout):
 
 
 @forced
-def _read_values(text, p, last, layout, at, diagonal, reals, integers, hard, report):
+def _read_values(text, p, last, layout, out, at, diagonal):
     """Read the values of an entry; return begin and end of the last one, and the code."""
     first, end, code, zero = p, p, OK, True
+    reals, integers, hard, report = out.reals, out.integers, out.hard, out.report
     if layout.field == INTEGER or layout.field == UNSIGNED:
         first = _skip_blanks(text, p)
         end, code, integers[at] = _read_integer(text, first, last, layout.field == INTEGER)
@@ -184,7 +205,7 @@ def _read_values(text, p, last, layout, at, diagonal, reals, integers, hard, rep
 
 
 @jit
-def read_entries(text, extent, layout, at, coordinates, reals, integers, hard, report):
+def read_entries(text, extent, layout, out, at):
     """Read the entries of a chunk, up to the first malformed line.
 
     Parameters
@@ -194,20 +215,11 @@ def read_entries(text, extent, layout, at, coordinates, reals, integers, hard, r
     extent : pair of int
         First byte of the chunk, and the first one behind it.
     layout : EntryLayout
+    out : EntryArrays
     at : int
         Number of entries before the chunk.
-    coordinates : (2, nnz) int32 or int64 array
-        Output: rows and columns, from 0.
-    reals : float64 array
-        Output: values of the fields real and complex; real and imaginary parts alternate.
-    integers : int64 array
-        Output: values of the fields integer and unsigned-integer.
-    hard : (k, 3) int64 array
-        Output: index in `reals`, first and last byte of the first k numbers to round by `decimal`.
-    report : (6,) int64 array
-        Output: code, first and last byte of the malformed token, first byte of the first lines
-        below and above the diagonal (-1: none), and the number of all hard tokens.
     """
+    report = out.report
     address, size = text.ctypes.data, text.size
     p = _first_line(address, extent[0], size)
     report[CODE], report[LOWER], report[UPPER], report[HARDS] = OK, -1, -1, 0
@@ -223,12 +235,10 @@ def read_entries(text, extent, layout, at, coordinates, reals, integers, hard, r
             code = EXTRA
         elif code == OK:
             if layout.indices > 0:
-                coordinates[0, at] = row
-                coordinates[1, at] = column
+                out.coordinates[0, at] = row
+                out.coordinates[1, at] = column
             diagonal = layout.indices > 1 and row == column
-            first, end, code = _read_values(
-                address, end, size, layout, at, diagonal, reals, integers, hard, report
-            )
+            first, end, code = _read_values(address, end, size, layout, out, at, diagonal)
         if code == OK and byte(address, end) != LINE_END:
             end = first = _skip_blanks(address, end)
             code = OK if byte(address, end) == LINE_END else TOO_MANY

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
 from ..compile.jit import inner, jit
 from . import numbers
-from .fortran_format import Format
+from .fortran_format import Format, FormatArrays
 from .instructions import byte
 from .numbers import (
     HARD,
@@ -28,6 +28,15 @@ _CUT_OFF, _NO_LINE, _EXCESS = range(6, 9)  # codes in addition to those of numbe
 _CUT_THROUGH = NOT_A_NUMBER, NOT_AN_INTEGER, _EXCESS  # codes caused by fields of wrong widths
 _MAX_QUOTED = 40  # characters of a field quoted in a message
 _CODE, _LINE, _FIRST, _LAST, _HARDS = range(5)  # columns of a report
+
+
+class _Section(NamedTuple):
+    """Lines to read: text, their extents, index of one without a line end, arrays of the format."""
+
+    text: np.ndarray
+    lines: np.ndarray
+    unended: int
+    form: FormatArrays
 
 
 class Lines:
@@ -72,27 +81,13 @@ class Lines:
         ValueError
             If a field is not a number, or the lines hold fewer or more; names line and field.
         """
-        pointer, fields = format_.arrays()
-        lines = self.extents[first : first + count]
-        values, report, word_report = np.empty(size), np.zeros(5, np.int64), np.zeros(5, np.int64)
-        unended, hard = self.unended - first, np.empty((0, 4), np.int64)
-        _read_fields(
-            self.text, lines, pointer, fields, format_.revert, unended, values, False, hard, report
-        )
+        rows, none = self.extents[first : first + count], np.empty((0, 4), np.int64)
+        section = _Section(self.text, rows, self.unended - first, format_.arrays())
+        values = np.empty(size)
+        report = _read_fields(section, values, False, none)
         separated = report[_CODE] in _CUT_THROUGH
         if separated:
-            _read_fields(
-                self.text,
-                lines,
-                pointer,
-                fields,
-                format_.revert,
-                unended,
-                values,
-                True,
-                hard,
-                word_report,
-            )
+            word_report = _read_fields(section, values, True, none)
             if word_report[_CODE] != OK:
                 self._raise(report, first, count, size)
             report = word_report
@@ -100,21 +95,11 @@ class Lines:
             self._raise(report, first, count, size)
         if report[_HARDS]:
             hard = np.empty((report[_HARDS], 4), np.int64)
-            _read_fields(
-                self.text,
-                lines,
-                pointer,
-                fields,
-                format_.revert,
-                unended,
-                values,
-                separated,
-                hard,
-                report,
-            )
+            _read_fields(section, values, separated, hard)
             for place, begin, end, field in hard:
                 token = self.text[begin:end].tobytes().strip()
-                values[place] = decimal(token, int(fields[field, 2]), int(fields[field, 3]))
+                decimals, scale = section.form.fields[field, 2:4].tolist()
+                values[place] = decimal(token, decimals, scale)
         return values
 
     def _raise(self, report: np.ndarray, first: int, count: int, size: int) -> NoReturn:
@@ -181,14 +166,15 @@ def _word(text, p, last, field):
 
 
 @jit
-def _read_fields(text, lines, pointer, fields, revert, unended, values, separated, hard, report):
-    """Read `values` from fields of `lines`, or if `separated` from words between blanks.
+def _read_fields(section, values, separated, hard):
+    """Read `values` from fields of lines, or if `separated` from words between blanks.
 
-    `report` gets code, line, first and last byte of a field, and the number of hard ones; `hard`
+    Return a report: code, line, first and last byte of a field, and the number of hard ones; `hard`
     gets value, first and last byte and field of each. A line must be blank behind its last field.
     """
-    address, at, k, count = text.ctypes.data, 0, 0, pointer.size - 1
-    report[_CODE], report[_HARDS] = OK, 0
+    lines, (pointer, fields, revert) = section.lines, section.form
+    address, at, k, count = section.text.ctypes.data, 0, 0, pointer.size - 1
+    report = np.zeros(5, np.int64)
     for line in range(lines.shape[0]):
         begin, end, last = lines[line, 0], lines[line, 1], lines[line, 0]
         report[_LINE] = line
@@ -200,7 +186,7 @@ def _read_fields(text, lines, pointer, fields, revert, unended, values, separate
             code, values[at] = _parse_field(address, first, last, fields[f])
             if not shown:
                 code = NOT_A_NUMBER
-            elif line == unended and behind + separated > end:
+            elif line == section.unended and behind + separated > end:
                 code = _CUT_OFF
             report[_FIRST], report[_LAST] = first, last
             if code == HARD:
@@ -210,11 +196,12 @@ def _read_fields(text, lines, pointer, fields, revert, unended, values, separate
                 report[_HARDS] += 1
             elif code != OK:
                 report[_CODE] = code
-                return
+                return report
             at += 1
         if not _only_blanks(address, last, end):
             report[_CODE], report[_FIRST], report[_LAST] = _EXCESS, last, end
-            return
+            return report
         k = k + 1 if k + 1 < count else revert
     if at < values.size:
         report[_CODE] = _NO_LINE
+    return report

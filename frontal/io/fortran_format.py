@@ -44,17 +44,25 @@ class Field(NamedTuple):
     is_integer: bool
 
 
+class FormatArrays(NamedTuple):
+    """First field of each line (lines + 1,), all fields (count, 5), and the line to revert to."""
+
+    pointer: np.ndarray
+    fields: np.ndarray
+    revert: int
+
+
 class Format(NamedTuple):
     """Fields of consecutive lines; after the last line, lines from `revert` on repeat."""
 
     lines: list[list[Field]]
     revert: int
 
-    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first field of each line, (lines + 1,), and all fields, (count, 5)."""
+    def arrays(self) -> FormatArrays:
+        """Return the format for compiled code."""
         pointer = np.cumsum([0, *map(len, self.lines)])
         fields = [field for line in self.lines for field in line]
-        return pointer, np.array(fields, np.int64).reshape(-1, 5)
+        return FormatArrays(pointer, np.array(fields, np.int64).reshape(-1, 5), self.revert)
 
 
 def parse_format(text: str) -> Format:

@@ -32,15 +32,8 @@ _LENGTHS = "pointers", "row indices", "values", "right-hand sides"
 class _Declaration(NamedTuple):
     """The declarations in the first four lines.
 
-    Attributes
-    ----------
-    kind : str
-        Type, three letters.
-    rows, columns, entries : int
-    lines : list of int
-        Numbers of lines of pointers, row indices, values and right-hand sides.
-    formats : list of str
-        Formats of pointers, row indices and values.
+    `kind` is a type of three letters. `lines` are the numbers of lines of pointers, row indices,
+    values and right-hand sides, `formats` those of the first three.
     """
 
     kind: str

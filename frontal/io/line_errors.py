@@ -15,17 +15,7 @@ _MAX_QUOTED = 40  # characters of a token quoted in a message
 
 
 def raise_line_error(text: np.ndarray, report: np.ndarray, line: int, banner: Banner) -> NoReturn:
-    """Raise ValueError for a malformed line.
-
-    Parameters
-    ----------
-    text : uint8 array
-    report : int64 array
-        See `read_entries`.
-    line : int
-        Number of the line in the file.
-    banner : Banner
-    """
+    """Raise ValueError for a malformed line, from the report of `read_entries`."""
     code = report[CODE]
     if code == entries.EXTRA:
         raise ValueError(

@@ -16,7 +16,17 @@ import scipy.sparse as sp
 from ..files.declared_sizes import most_bytes, unpacked
 from ..machine.threads import parallel_for
 from .banner import FIELDS, SYMMETRIES, Banner, read_banner
-from .entries import CODE, FIRST, HARDS, LOWER, UPPER, EntryLayout, count_entries, read_entries
+from .entries import (
+    CODE,
+    FIRST,
+    HARDS,
+    LOWER,
+    UPPER,
+    EntryArrays,
+    EntryLayout,
+    count_entries,
+    read_entries,
+)
 from .line_errors import raise_line_error, raise_triangles
 from .numbers import LINE_END, OK, decimal
 from .triangles import complete, complete_dense
@@ -133,16 +143,11 @@ class _Body:
         self.lines += int(counts[:, 1].sum())
 
     def _read_chunk(
-        self,
-        text: np.ndarray,
-        extent: tuple[int, int],
-        at: int,
-        hard: np.ndarray,
-        report: np.ndarray,
+        self, text: np.ndarray, extent: tuple[int, int], at: int, *marks: np.ndarray
     ) -> None:
-        read_entries(
-            text, extent, self.layout, at, self.coordinates, self.reals, self.integers, hard, report
-        )
+        """Read the entries of a chunk; `marks` are hard numbers and report of `EntryArrays`."""
+        out = EntryArrays(self.coordinates, self.reals, self.integers, *marks)
+        read_entries(text, extent, self.layout, out, at)
 
     def _round(
         self, text: np.ndarray, extent: tuple[int, int], at: int, report: np.ndarray

@@ -64,13 +64,7 @@ def completed(
 ) -> tuple[HalfStorage, np.ndarray, np.ndarray]:
     """Return the half storage of a triangle, and the pattern (indptr, indices) of both triangles.
 
-    Parameters
-    ----------
-    indptr, indices : (n + 1,) int64, (count,) int32 arrays
-        The stored pattern, by columns with rows ascending.
-    side : {"lower", "upper"}
-    adjoint : bool
-        As for `HalfStorage`.
+    The stored pattern is by columns with rows ascending; `side` and `adjoint` as for `HalfStorage`.
     """
     full_indptr, rows, place, mirror = _pattern(indptr, indices, side == "lower")
     return HalfStorage(side, adjoint, indptr, indices, place, mirror, rows.size), full_indptr, rows

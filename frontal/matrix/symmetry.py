@@ -36,14 +36,9 @@ def _compare(indptr, indices, data, conjugate, slack, following, first, last):
     in the order in which their columns store them. `following`, zero at first, holds for each
     column from `first` on the position behind the last entry read, plus 1.
 
-    Returns
-    -------
-    matches : bool
-    excess : int
-        Entries of these columns below the diagonal, minus those above it. Each entry below had its
-        own partner above, in any column; so if `excess` sums to 0 over all columns, all have one.
-    positive : int
-        Number of positive diagonal entries.
+    Return whether the entries match, their excess and the number of positive diagonal entries. The
+    excess is the number of entries below the diagonal minus those above it. Each entry below had
+    its own partner above, in any column; so if the excess sums to 0 over all columns, all have one.
     """
     excess, positive = 0, 0
     for j in range(first, last):
@@ -159,13 +154,8 @@ def diagonal_of(indptr, indices, data):
 def slack_of(indptr, indices, data, roundings):
     """Return by how much the entries of each row and column may differ from transposed entries.
 
-    Parameters
-    ----------
-    indptr, indices, data : arrays
-        A by columns.
-    roundings : float
-        As a multiple of the largest modulus in the row and the column: that of all of A would hide
-        differences beside a huge entry. NaN is ignored.
+    It is a number of `roundings` of the largest modulus in the row and the column: that of all of A
+    would hide differences beside a huge entry. NaN is ignored.
     """
     largest = np.zeros(indptr.size - 1)
     for j in range(largest.size):

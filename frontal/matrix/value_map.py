@@ -146,18 +146,10 @@ def as_stored(A: Sparse, indices: np.ndarray) -> bool:
 def order_of(
     original: object, A: Sparse, indptr: np.ndarray, indices: np.ndarray, stored: bool
 ) -> ValueMap:
-    """Return the value map of a matrix.
+    """Return the value map of the user's matrix `original`.
 
-    Parameters
-    ----------
-    original : matrix
-        The user's matrix.
-    A : SciPy's sparse matrix
-        The converted matrix, before its entries were sorted.
-    indptr, indices : int arrays
-        The pattern by columns.
-    stored : bool
-        The result of `as_stored`.
+    `A` is the converted matrix before its entries were sorted, `indptr` and `indices` its pattern
+    by columns, and `stored` the result of `as_stored`.
     """
     form = getattr(original, "format", "dense")
     if form not in _ORDERED or form != A.format:

@@ -18,7 +18,6 @@ from .._typing import Sparse
 from ..machine.resources import CPU, thread_count
 from . import auto, band, dissection, metis
 from .candidates import Candidates
-from .components import Components
 from .etree import Cost, EliminationTree
 from .graph import Graph, adjacency
 from .metis import MetisNotFoundError
@@ -135,14 +134,14 @@ def order(
     elif method == "amd":
         candidates.add_amd()
     elif method == "dissection":
-        components = Components(graph, candidates.merged, looked=True)
-        with dissection.NestedDissection(components, 1, threads or thread_count()) as run:
+        count = threads or thread_count()
+        with dissection.NestedDissection(candidates.components, 1, count) as run:
             candidates.add(method, run.result(time_limit))
     elif method == "layers":
         if not candidates.add_layers(threads or thread_count(), time_limit):
             candidates.add_amd()
     elif method in ("metis", "nesdis"):
-        with metis.MetisRun(Components(graph, candidates.merged, looked=True)) as run:
+        with metis.MetisRun(candidates.components) as run:
             candidates.add("metis", run.result(time_limit))
         if method == "nesdis":
             candidates.add_constrained()

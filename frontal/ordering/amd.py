@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from ..compile.jit import jit
+from ..compile.jit import allocating, jit
 from .amd_tree import assembly_order, column_tree
 from .graph import are_nodes, weighted_degree
 from .quotient import (
@@ -30,6 +30,8 @@ from .quotient import (
     quotient_graph,
     remove,
 )
+
+MAX_BUCKETS = 1 << 16  # of the hash table
 
 
 @inlined
@@ -187,29 +189,38 @@ def _restore_variables(node, work, head, first, last, weight, remaining, group):
     return end, min_degree
 
 
-@jit
-def eliminate(
-    indptr,
-    indices,
-    node,
-    work,
-    weights,
-    reach,
-    head,
-    bucket,
-    members,
-    first_member,
-    dense,
-    aggressive,
-    spared,
-):
-    """Eliminate the nodes that are not dense, class by class; fill the records `node`.
+@allocating
+def _begun(indptr, indices, weights, group_of, dense):
+    """Return records, workspace, degree lists and hash buckets; used entries, total weight."""
+    n, total = weights.size, np.int64(0)
+    node = np.zeros(n, NODE)
+    for i in range(n):
+        node[i].group = group_of[i]
+        total += weights[i]
+    buckets = 1
+    while buckets <= n and buckets < MAX_BUCKETS:
+        buckets *= 2
+    head, bucket = np.full(total + 1, NONE), np.full(buckets, NONE)  # by degree, by hash
+    # Unsigned: indices that cannot be negative need no wraparound test, a fifth of the total time.
+    work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
+    limit = total if dense < 0 else np.int64(max(16.0, dense * math.sqrt(total)))
+    reach = weighted_degree(indptr, indices, weights)
+    free, remaining = quotient_graph(indptr, indices, node, work, weights, reach, limit)
+    return node, work, head, bucket, free, remaining
 
-    Elimination stops at a remaining weight of `spared`. The parent of an element becomes the
-    element that absorbed it. The parent of a variable (weight 0) becomes the variable that it was
-    merged into or the pivot that it was eliminated with.
+
+@jit
+def eliminate(indptr, indices, weights, groups, dense, aggressive, spared):
+    """Eliminate the nodes that are not dense, class by class; return their records.
+
+    `groups` is a tuple: the class of each node, the nodes class by class, and the class starts.
+    Nodes with more than `dense` neighbours, by weight, are dense (< 0: none). Elimination stops at
+    a remaining weight of `spared`. The parent of an element becomes the element that absorbed it.
+    The parent of a variable (weight 0) becomes the variable that it was merged into or the pivot
+    that it was eliminated with.
     """
-    free, remaining = quotient_graph(indptr, indices, node, work, weights, reach, dense)
+    group_of, members, first_member = groups
+    node, work, head, bucket, free, remaining = _begun(indptr, indices, weights, group_of, dense)
     stamp = np.int64(1)
     largest = min_degree = waiting = np.int64(0)  # waiting: remaining weight of the class
     group = -1
@@ -241,6 +252,7 @@ def eliminate(
         node[pivot].degree = weight
         node[pivot].length = end - first
         free = max(free, end)
+    return node
 
 
 def amd(
@@ -344,37 +356,15 @@ def eliminated(
     n = indptr.size - 1
     if indices.size != indptr[-1] or not are_nodes(indices, n):
         raise ValueError(f"indices must hold indptr[-1] = {indptr[-1]} nodes from 0 to {n - 1}")
-    node = np.zeros(n, NODE)
     members, first_member = np.arange(n, dtype=np.int32), np.array([0, n])
-    if group is not None:
-        node["group"] = group
+    if group is None:
+        group = np.zeros(n, np.int32)
+    else:
         is_narrow = group.max(initial=0) < 1 << 16  # NumPy sorts 16-bit integers by radix sort
         digits = group.astype(np.uint16) if is_narrow else group
         members = np.argsort(digits, kind="stable").astype(np.int32)
         first_member = np.append(0, np.cumsum(np.bincount(group)))
-    if weights is None:
-        weights, reach, total = np.ones(n, np.int32), np.diff(indptr), n
-    else:
-        weights = np.ascontiguousarray(weights, np.int32)
-        reach, total = weighted_degree(indptr, indices, weights), int(weights.sum())
-    head = np.full(total + 1, NONE, np.int32)  # by degree
-    bucket = np.full(2 ** min(16, n.bit_length()), NONE, np.int32)  # by hash
-    limit = total if dense < 0 else int(max(16.0, dense * math.sqrt(total)))
-    # Unsigned: indices that cannot be negative need no wraparound test, a fifth of the total time.
-    work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
-    eliminate(
-        indptr,
-        indices,
-        node,
-        work,
-        weights,
-        reach,
-        head,
-        bucket,
-        members,
-        first_member,
-        limit,
-        bool(aggressive),
-        spared,
-    )
+    weights = np.ones(n, np.int32) if weights is None else np.ascontiguousarray(weights, np.int32)
+    groups = group.astype(np.int32, copy=False), members, first_member
+    node = eliminate(indptr, indices, weights, groups, float(dense), bool(aggressive), spared)
     return node, members, first_member

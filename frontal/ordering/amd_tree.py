@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..compile.jit import inner, jit
@@ -32,22 +34,32 @@ def _gather(node, parent, weight, degree, size):
             i = above
 
 
+class _Tree(NamedTuple):
+    """Elements with their parents, children as linked lists, sizes, and starts in the order."""
+
+    parent: np.ndarray
+    child: np.ndarray
+    sibling: np.ndarray
+    size: np.ndarray
+    start: np.ndarray
+
+
 @inner
-def _walk(root, parent, size, child, sibling, start, done, pivots, count):
+def _walk(root, tree, done, pivots, count):
     """Append the elements of a tree to `pivots` in postorder; set `start` of their nodes."""
     e = root
     while True:
-        while child[e] != NONE:
-            below = child[e]
-            child[e] = sibling[below]
+        while tree.child[e] != NONE:
+            below = tree.child[e]
+            tree.child[e] = tree.sibling[below]
             e = below
-        start[e] = done
-        done += size[e]
+        tree.start[e] = done
+        done += tree.size[e]
         pivots[count] = e
         count += 1
         if e == root:
             return done, count
-        e = parent[e]
+        e = tree.parent[e]
 
 
 @jit
@@ -78,15 +90,13 @@ def assembly_order(node, members, first_member):
         if above != NONE and size[e] > 0:
             sibling[e] = child[above]
             child[above] = e
-    pivots = np.empty(n, np.int32)
+    tree, pivots = _Tree(parent, child, sibling, size, start), np.empty(n, np.int32)
     done = count = 0
     for c in range(first_member.size - 1):
         for dense in range(2):
             for root in members[first_member[c] : first_member[c + 1]]:
                 if parent[root] == NONE and (weight[root] == 0) == dense:
-                    done, count = _walk(
-                        root, parent, size, child, sibling, start, done, pivots, count
-                    )
+                    done, count = _walk(root, tree, done, pivots, count)
     order = np.empty(n, np.int32)
     behind = np.any(weight[pivots[:count]] == 0)
     for i in range(n):
@@ -102,13 +112,7 @@ def assembly_order(node, members, first_member):
 
 @jit
 def column_tree(pivots, above, weight, degree):
-    """Return parent and count of each column that elements eliminate.
-
-    Parameters
-    ----------
-    pivots, above, weight, degree : int32 arrays
-        From `assembly_order`.
-    """
+    """Return parent and count of each column that the elements of `assembly_order` eliminate."""
     first = np.empty(above.size, np.int32)
     total = 0
     for e in pivots:

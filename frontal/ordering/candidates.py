@@ -9,22 +9,20 @@ import numpy as np
 from ..machine.lockfree_property import cached_property
 from . import dissection
 from .amd import amd_tree
-from .components import CompressedGraph, compressed
+from .components import Components, CompressedGraph, compressed, uncompressed
 from .etree import Cost, EliminationTree, inverse
 from .graph import Graph, dense_limit
 from .model import CostModel, dissected
 from .nested_dissection import constrained_amd
 from .shape import dimension, regularity
 
-MIN_MEAN_DEGREE_TO_COMPRESS = (
-    8  # neighbours per node, on average, from which many nodes may be indistinguishable
-)
+MIN_COMPRESSED_DEGREE = 8  # mean neighbours from which many nodes may be indistinguishable
 SOLID_DIMENSIONS = 2.2, 3.6  # bounds of the dimension of solid meshes, around three sample nodes
 PLANE_DIMENSIONS = 1.6, 2.4  # bounds of the dimension of plane meshes
-HIGHEST_DIMENSION = 5.0  # of graphs that have separators which a dissection finds
-REGULAR = 0.6  # least share of the nodes of a grid that have the most frequent degree
-AMD_NEIGHBOUR = 1.4e-7  # seconds of minimum degree per entry of the pattern of a solid mesh
-SOLID = 10.0  # entries over n^(4/3), and flops over n^2, of solid meshes by minimum degree
+MAX_MESH_DIMENSION = 5.0  # of graphs that have separators which a dissection finds
+MIN_REGULAR_SHARE = 0.6  # share of the nodes of a grid that have the most frequent degree
+AMD_ENTRY_SECONDS = 1.4e-7  # of minimum degree per entry of the pattern of a solid mesh
+SOLID_COST = 10.0  # entries over n^(4/3), and flops over n^2, of solid meshes by minimum degree
 
 log = logging.getLogger("frontal")
 
@@ -49,6 +47,12 @@ class Candidates:
         """The graph, with indistinguishable nodes merged if there are many."""
         return self.graph if self.merged is None else self.merged.graph
 
+    @cached_property
+    def components(self) -> Components:
+        """The components of the graph."""
+        nodes = np.arange(self.graph.n, dtype=np.int32)
+        return Components(self.graph, self.merged or uncompressed(self.graph, nodes))
+
     def _grows_like(self, dimensions: tuple[float, float]) -> bool:
         low, high = dimensions
         return all(low < found < high for found in self._dimensions)
@@ -71,7 +75,7 @@ class Candidates:
     @cached_property
     def is_mesh(self) -> bool:
         """Whether no sampled node has the growth of a circuit or of a graph with hubs."""
-        return not any(found > HIGHEST_DIMENSION for found in self._dimensions)
+        return not any(found > MAX_MESH_DIMENSION for found in self._dimensions)
 
     @cached_property
     def is_grid(self) -> bool:
@@ -80,13 +84,13 @@ class Candidates:
         Two numbers count in a solid mesh, for quadratic elements. In the plane only one counts,
         since two are frequent in any triangulation.
         """
-        return regularity(self.compressed, 2 if self.is_solid else 1) >= REGULAR
+        return regularity(self.compressed, 2 if self.is_solid else 1) >= MIN_REGULAR_SHARE
 
     @cached_property
     def likely(self) -> Cost:
         """Expected cost of minimum degree for a solid mesh."""
         n = self.graph.n
-        return Cost(int(SOLID * n ** (4 / 3)), SOLID * n**2.0, 0)
+        return Cost(int(SOLID_COST * n ** (4 / 3)), SOLID_COST * n**2.0, 0)
 
     @cached_property
     def hoped(self) -> Cost:
@@ -101,7 +105,7 @@ class Candidates:
     @property
     def amd_seconds(self) -> float:
         """Expected seconds of minimum degree for a solid mesh."""
-        return AMD_NEIGHBOUR * self.compressed.nnz
+        return AMD_ENTRY_SECONDS * self.compressed.nnz
 
     def add(
         self,
@@ -159,7 +163,7 @@ class Candidates:
 
 def _merged(graph: Graph) -> CompressedGraph | None:
     """Return the graph with indistinguishable nodes merged, or None if there are few."""
-    if graph.nnz < MIN_MEAN_DEGREE_TO_COMPRESS * graph.n:
+    if graph.nnz < MIN_COMPRESSED_DEGREE * graph.n:
         return None
     merged = compressed(graph, np.arange(graph.n, dtype=np.int32))
     return None if merged.graph is graph else merged

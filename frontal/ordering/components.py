@@ -16,11 +16,9 @@ from ..machine.lockfree_property import cached_property
 from .amd import amd
 from .graph import Graph, components, dense_limit, indistinguishable, induced
 
-MAX_AMD_COMPONENT_NODES = (
-    200  # nodes of the largest component ordered by AMD: METIS would hardly dissect it
-)
-WORTH_MERGING = 0.85  # largest share of distinct nodes for merging (METIS's rule)
-WORTH_PEELING = 0.1  # least share of nodes with one neighbour for ordering hanging trees first
+MAX_AMD_NODES = 200  # of a component ordered by AMD: METIS would hardly dissect it
+MAX_DISTINCT_SHARE = 0.85  # share of distinct nodes above which none are merged (METIS's rule)
+MIN_HANGING_SHARE = 0.1  # share of nodes with one neighbour for ordering hanging trees first
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +62,7 @@ def compressed(graph: Graph, nodes: np.ndarray) -> CompressedGraph:
     """Merge the indistinguishable nodes of a graph, if at least 15 percent can be saved."""
     first = indistinguishable(graph)
     distinct = np.flatnonzero(first == np.arange(graph.n))
-    if distinct.size > WORTH_MERGING * graph.n:
+    if distinct.size > MAX_DISTINCT_SHARE * graph.n:
         return uncompressed(graph, nodes)
     weights = np.bincount(first, minlength=graph.n)[distinct]
     members = nodes[np.argsort(first, kind="stable")]
@@ -116,7 +114,7 @@ def hanging(graph: Graph) -> np.ndarray:
     >>> hanging(adjacency(sp.coo_array((np.ones(6), (rows, columns)), shape=(6, 6))))
     array([4, 5, 3], dtype=int32)
     """
-    if np.count_nonzero(graph.degree == 1) < WORTH_PEELING * graph.n:
+    if np.count_nonzero(graph.degree == 1) < MIN_HANGING_SHARE * graph.n:
         return np.empty(0, np.int32)
     return _peeled(graph.indptr, graph.indices)
 
@@ -127,16 +125,12 @@ class Components:
     Parameters
     ----------
     graph : Graph
-    merged : CompressedGraph, optional
-        The whole graph with indistinguishable nodes merged, if there are many.
-    looked : bool
-        Whether these nodes were searched for; without `merged` there are then too few to merge.
+    whole : CompressedGraph, optional
+        The whole graph, with indistinguishable nodes merged if there are many, if it is known.
     """
 
-    def __init__(
-        self, graph: Graph, merged: CompressedGraph | None = None, looked: bool = False
-    ) -> None:
-        self.graph, self._merged, self._looked = graph, merged, looked
+    def __init__(self, graph: Graph, whole: CompressedGraph | None = None) -> None:
+        self.graph, self._whole = graph, whole
 
     @cached_property
     def hanging(self) -> np.ndarray:
@@ -153,16 +147,12 @@ class Components:
     @cached_property
     def undivided(self) -> CompressedGraph | None:
         """METIS's input if the graph is connected; None if some nodes are ordered first or last."""
-        if (
-            self.dense.size
-            or self.hanging.size
-            or (self._merged is None and self.graph.n <= MAX_AMD_COMPONENT_NODES)
-        ):
+        if self.dense.size or self.hanging.size:
             return None
-        if self._merged is not None:
-            return self._merged
-        args = self.graph, np.arange(self.graph.n, dtype=np.int32)
-        return uncompressed(*args) if self._looked else compressed(*args)
+        whole, graph = self._whole, self.graph
+        if (whole is None or whole.graph is graph) and graph.n <= MAX_AMD_NODES:
+            return None
+        return whole or compressed(graph, np.arange(graph.n, dtype=np.int32))
 
     @cached_property
     def _split(self) -> tuple[np.ndarray, list[CompressedGraph]]:
@@ -178,14 +168,14 @@ class Components:
             labelling = components(graph)
         count, label = labelling
         sizes = np.bincount(label, minlength=count)
-        large = np.flatnonzero(sizes > MAX_AMD_COMPONENT_NODES)
+        large = np.flatnonzero(sizes > MAX_AMD_NODES)
         if count == 1 and large.size == 1:
             return nodes[:0], [compressed(graph, nodes)]
         by_component = np.argsort(label, kind="stable")
         end = np.cumsum(sizes)
         inside = [by_component[end[c] - sizes[c] : end[c]] for c in large]
         return (
-            nodes[sizes[label] <= MAX_AMD_COMPONENT_NODES],
+            nodes[sizes[label] <= MAX_AMD_NODES],
             [compressed(induced(graph, part), nodes[part]) for part in inside],
         )
 

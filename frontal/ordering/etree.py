@@ -40,36 +40,54 @@ class Cost:
     height: int
 
 
+@jit
+def children_of(parent):
+    """Return the extents of the children of each node, and the children, ascending."""
+    pointer = np.zeros(parent.size + 1, np.int64)
+    for p in parent:
+        if p >= 0:
+            pointer[p + 1] += 1
+    for s in range(parent.size):
+        pointer[s + 1] += pointer[s]
+    cursor = pointer[:-1].copy()
+    children = np.empty(pointer[-1], np.int32)
+    for s in range(parent.size):
+        p = parent[s]
+        if p >= 0:
+            children[cursor[p]] = s
+            cursor[p] += 1
+    return pointer, children
+
+
 @allocating
-def postorder(parent):
-    """Return a postorder of a depth-first traversal, with the first child first."""
-    n = parent.size
-    head = np.full(n, -1, np.int32)
-    sibling = np.empty(n, np.int32)
-    for j in range(n - 1, -1, -1):
-        if parent[j] >= 0:
-            sibling[j] = head[parent[j]]
-            head[parent[j]] = j
-    post = np.empty(n, np.int32)
-    stack = np.empty(n, np.int32)
-    k = 0
-    for root in range(n):
+def depth_first(parent, pointer, children):
+    """Return a postorder of a depth-first traversal with the children in the listed order."""
+    cursor = pointer[:-1].copy()
+    post, stack = np.empty(parent.size, np.int32), np.empty(parent.size, np.int32)
+    done = 0
+    for root in range(parent.size):
         if parent[root] >= 0:
             continue
         stack[0] = root
         top = 1
         while top > 0:
             j = stack[top - 1]
-            child = head[j]
-            if child == -1:
+            if cursor[j] == pointer[j + 1]:
                 top -= 1
-                post[k] = j
-                k += 1
+                post[done] = j
+                done += 1
             else:
-                head[j] = sibling[child]
-                stack[top] = child
+                stack[top] = children[cursor[j]]
+                cursor[j] += 1
                 top += 1
     return post
+
+
+@allocating
+def postorder(parent):
+    """Return a postorder of a depth-first traversal with ascending children."""
+    pointer, children = children_of(parent)
+    return depth_first(parent, pointer, children)
 
 
 @brief
@@ -183,9 +201,8 @@ def depths(parent):
 def _cost(parent, counts):
     """Return the attributes of a `Cost`."""
     entries, flops, height = np.int64(0), 0.0, 0
-    depth = np.empty(parent.size, np.int32)  # columns on the path to the root
+    depth = depths(parent)
     for j in range(parent.size - 1, -1, -1):
-        depth[j] = depth[parent[j]] + 1 if parent[j] >= 0 else 1
         entries += counts[j]
         flops += np.float64(counts[j]) * counts[j]
         height = max(height, depth[j])

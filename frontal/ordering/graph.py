@@ -172,7 +172,7 @@ def _copy_neighbours(indptr, indices, pointer, neighbours, skipped, first, last)
 
 
 @jit
-def count_inside(indptr, indices, nodes, label, count, first, last):
+def _count_inside(indptr, indices, nodes, label, count, first, last):
     """Add to ``count[k + 1]`` the neighbours of ``nodes[k]`` that have a label."""
     for k in range(first, last):
         for p in range(indptr[nodes[k]], indptr[nodes[k] + 1]):
@@ -180,8 +180,9 @@ def count_inside(indptr, indices, nodes, label, count, first, last):
 
 
 @jit
-def copy_inside(indptr, indices, nodes, label, new_indptr, new_indices, first, last):
-    """Write the labels of these neighbours of ``nodes[k]`` from ``new_indptr[k]`` on."""
+def _copy_inside(indptr, indices, nodes, label, new, first, last):
+    """Write the labels of these neighbours of ``nodes[k]`` from ``new[0][k]`` on to ``new[1]``."""
+    new_indptr, new_indices = new
     for k in range(first, last):
         q = new_indptr[k]
         for p in range(indptr[nodes[k]], indptr[nodes[k] + 1]):
@@ -190,25 +191,33 @@ def copy_inside(indptr, indices, nodes, label, new_indptr, new_indices, first, l
                 q += 1
 
 
+class Inside:
+    """The edges between some `nodes` of a graph, which are renumbered from `base` on."""
+
+    def __init__(self, graph: Graph, nodes: np.ndarray, base: int = 0) -> None:
+        self.label = np.full(graph.n, -1, np.int32)
+        self.label[nodes] = np.arange(base, base + nodes.size, dtype=np.int32)
+        self._pattern = graph.indptr, graph.indices, nodes, self.label
+        self._ends = np.append(0, np.cumsum(graph.indptr[nodes + 1] - graph.indptr[nodes]))
+
+    def count(self, count: np.ndarray) -> None:
+        """Add the number of neighbours of the k-th node to ``count[k + 1]``."""
+        parallel_for(lambda *bounds: _count_inside(*self._pattern, count, *bounds), self._ends)
+
+    def copy(self, indptr: np.ndarray, indices: np.ndarray) -> None:
+        """Write the neighbours of the k-th node to `indices`, from ``indptr[k]`` on."""
+        new = indptr, indices
+        parallel_for(lambda *bounds: _copy_inside(*self._pattern, new, *bounds), self._ends)
+
+
 def induced(graph: Graph, nodes: np.ndarray) -> Graph:
     """Return the subgraph of ascending `nodes`; its node k is ``nodes[k]``."""
-    nodes = np.ascontiguousarray(nodes, np.int32)
-    label = np.full(graph.n, -1, np.int32)
-    label[nodes] = np.arange(nodes.size, dtype=np.int32)
-    ends = np.append(0, np.cumsum(graph.degree[nodes]))
+    inside = Inside(graph, np.ascontiguousarray(nodes, np.int32))
     indptr = np.zeros(nodes.size + 1, np.int64)
-    parallel_for(
-        lambda *bounds: count_inside(graph.indptr, graph.indices, nodes, label, indptr, *bounds),
-        ends,
-    )
+    inside.count(indptr)
     np.cumsum(indptr, out=indptr)
     indices = np.empty(int(indptr[-1]), np.int32)
-    parallel_for(
-        lambda *bounds: copy_inside(
-            graph.indptr, graph.indices, nodes, label, indptr, indices, *bounds
-        ),
-        ends,
-    )
+    inside.copy(indptr, indices)
     return Graph(indptr, indices, nodes.size)
 
 

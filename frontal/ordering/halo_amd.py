@@ -10,24 +10,12 @@ import numpy as np
 from ..compile.jit import jit
 from .amd import classes_of, eliminate, eliminated
 from .amd_tree import assembly_order, column_tree
-from .graph import weighted_degree
-from .quotient import NODE, NONE
 
 
 def amd_inside(indptr: np.ndarray, indices: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Order the first m nodes as `amd`; later nodes count in degrees and are never eliminated.
+    """Return the order of the first m nodes as `amd`, with the m constraint `classes`.
 
-    Parameters
-    ----------
-    indptr, indices
-        As in `amd`.
-    classes : (m,) int array
-        `constraint` of `amd` for the first m nodes.
-
-    Returns
-    -------
-    (m,) int32 array
-        ``perm[k]`` is the node eliminated k-th.
+    Later nodes count in degrees and are never eliminated.
     """
     m, n = classes.size, indptr.size - 1
     group = np.full(n, classes.max(initial=-1) + 1, np.int32)
@@ -43,35 +31,12 @@ def halo_amd_tree(indptr, indices, weights, m):
     It is one compiled call, so that a thread waits for the GIL once per part.
     """
     n = indptr.size - 1
-    node, members = np.zeros(n, NODE), np.empty(n, np.int32)
-    spared = total = np.int64(0)
-    for i in range(n):
-        members[i], node[i].group = i, i >= m
-        total += weights[i]
-        spared += weights[i] * (i >= m)
-    head = np.full(total + 1, NONE)
-    buckets = 1
-    while buckets <= min(n, (1 << 16) - 1):
-        buckets *= 2
-    bucket = np.full(buckets, NONE)
-    work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
+    members, is_outside = np.arange(n).astype(np.int32), np.zeros(n, np.int32)
+    is_outside[m:] = 1
+    spared = weights[m:].astype(np.int64).sum()
     first = np.array([0, m, n])
-    reach = weighted_degree(indptr, indices, weights)
-    eliminate(
-        indptr,
-        indices,
-        node,
-        work,
-        weights,
-        reach,
-        head,
-        bucket,
-        members,
-        first,
-        total,
-        True,
-        spared,
-    )
+    groups = is_outside, members, first
+    node = eliminate(indptr, indices, weights, groups, -1.0, True, spared)
     perm, pivots, above, weight, degree = assembly_order(node, members, first)
     parent, counts = column_tree(pivots, above, weight, degree)
     columns = parent.size - spared

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..errors import FrontalError, OrderingTimeout
 from ..machine.threads import BackgroundTask
-from .components import MAX_AMD_COMPONENT_NODES, Components, CompressedGraph
+from .components import MAX_AMD_NODES, Components, CompressedGraph
 
 SCRIPT = Path(__file__).with_name("_metis_worker.py")
 
@@ -180,9 +180,7 @@ class MetisRun:
     def _work(self, worker: _Worker, components: Components, imbalance: int) -> np.ndarray:
         try:
             perms = [
-                worker.order(part, imbalance)
-                if part.graph.n > MAX_AMD_COMPONENT_NODES
-                else part.order()
+                worker.order(part, imbalance) if part.graph.n > MAX_AMD_NODES else part.order()
                 for part in components.compressed
             ]
         except BaseException:

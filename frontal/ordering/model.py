@@ -17,10 +17,10 @@ from .dissection.split import leaf_size
 from .etree import Cost
 from .graph import Graph
 
-ENTRY = 16  # bytes of an entry and its index
-TEAM_START = 0.02  # seconds until threads share the first parts of a dissection
-CHAIN = 0.7  # time of the chain of dependent separators over one thread's time for a depth
-METIS_COARSEST = 60.0  # nodes of METIS's coarsest graph
+ENTRY_BYTES = 16  # bytes of an entry and its index
+TEAM_START_SECONDS = 0.02  # seconds until threads share the first parts of a dissection
+CHAIN_SHARE = 0.7  # time of the chain of dependent separators over one thread's time for a depth
+METIS_COARSEST_NODES = 60.0  # nodes of METIS's coarsest graph
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class CostModel:
     bandwidth : float
         Bytes of the factor per second.
     room : float
-        Bytes of the factor, `ENTRY` per entry, above which dissection is tried at any cost in time.
+        Bytes of the factor, above which dissection is tried at any cost in time.
     """
 
     reuse: float = 1.0
@@ -46,11 +46,11 @@ class CostModel:
 
     def crowded(self, cost: Cost) -> bool:
         """Return whether the factor exceeds `room`, so that a better order is worth its time."""
-        return cost.nnz * ENTRY > self.room
+        return cost.nnz * ENTRY_BYTES > self.room
 
     def seconds(self, cost: Cost) -> float:
         """Return the seconds of all factorizations in an order of this cost."""
-        return self.reuse * (cost.flops / self.rate + cost.nnz * ENTRY / self.bandwidth)
+        return self.reuse * (cost.flops / self.rate + cost.nnz * ENTRY_BYTES / self.bandwidth)
 
 
 def pace_of(backend: str, work: int) -> dict[str, float]:
@@ -94,7 +94,7 @@ def _graphs(components: Components) -> list[Graph]:
 def metis_seconds(components: Components) -> float:
     """Return the expected seconds of METIS, which takes about the same time for each level."""
     return METIS.start + float(
-        _levels_seconds(_graphs(components), METIS, lambda _: METIS_COARSEST)[0]
+        _levels_seconds(_graphs(components), METIS, lambda _: METIS_COARSEST_NODES)[0]
     )
 
 
@@ -104,15 +104,15 @@ def dissection_seconds(source: Components | Graph, threads: int) -> float:
     All parts of one depth together take about the same time at each depth. A `Graph` is assumed to
     be connected. A separator is refined by one thread, so the largest separators of all depths,
     each half as large as the one before, form a sequential chain; with waiting threads it takes
-    `CHAIN` of a depth.
+    `CHAIN_SHARE` of a depth.
     """
     graphs = [source] if isinstance(source, Graph) else _graphs(source)
     total, level = _levels_seconds(graphs, DISSECTION, leaf_size)
-    chain = min(total, CHAIN * level)
+    chain = min(total, CHAIN_SHARE * level)
     shared = (
         threads > 1 and max((graph.nnz for graph in graphs), default=0) >= 2 * MIN_EDGES_PER_THREAD
     )
-    start = TEAM_START if shared else DISSECTION.start
+    start = TEAM_START_SECONDS if shared else DISSECTION.start
     return start + float(chain + (total - chain) / threads)
 
 

@@ -53,10 +53,7 @@ def _link(pointer, rows, parent, ancestor, first, last, second_pass):
 def elimination_tree(pointer: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the parent of each column, -1 at roots (Liu 1986: path compression by ancestors).
 
-    Parameters
-    ----------
-    pointer, rows : (n + 1,) int64 array, int32 array
-        Neighbours of each column, in elimination order.
+    `pointer` and `rows` are the neighbours of each column, in elimination order.
     """
     n = pointer.size - 1
     parent, ancestor = np.full(n, NONE, np.int32), np.full(n, NONE, np.int32)
@@ -72,14 +69,8 @@ def elimination_tree(pointer: np.ndarray, rows: np.ndarray) -> np.ndarray:
 class _Counted(NamedTuple):
     """Input and state of `column_counts`.
 
-    Attributes
-    ----------
-    low : (n,) int32 array
-        First column of each subtree.
-    ancestor : (n,) int32 array
-        For a counted column an ancestor; for any other column the column itself.
-    counts : (n,) int32 array
-        Partial counts.
+    `low` is the first column of each subtree, `counts` are partial counts, and `ancestor` is an
+    ancestor of a counted column or, for any other column, the column itself.
     """
 
     pointer: np.ndarray
@@ -97,19 +88,9 @@ class _Events(NamedTuple):
     """Updates that a range leaves to the sequential completion.
 
     A run consists of consecutive columns whose subtrees lie in the range. Between two runs is a
-    column whose subtree begins before the range.
-
-    Attributes
-    ----------
-    row : int32 array
-        A row outside the run whose row subtree has leaves in the run.
-    leaf : int32 array
-        The last of these leaves; or -1 - j: the weight of the row is subtracted from the count of
-        column j.
-    cut : int32 array
-        End of each run.
-    upto : int32 array
-        Number of events up to the end of each run.
+    column whose subtree begins before the range. A `row` outside the run has leaves in the run, the
+    last of which is `leaf`; for ``leaf = -1 - j`` its weight is subtracted from the count of column
+    j. Each run ends at column `cut` and event `upto`.
     """
 
     row: np.ndarray
@@ -132,12 +113,12 @@ def _common(ancestor, leaf):
 
 
 @inner
-def _count_column(tree, events, latest, events_then, j, begin, first, last):
-    """Count a column of a run that begins at `begin`; return the number of events.
+def _count_column(tree, events, latest, k, j, begin, bounds):
+    """Count a column of a run that begins at `begin`, after k events; return their new number.
 
     `latest` is the latest leaf of each row subtree; leaves before `begin` are ignored.
     """
-    low, weights, count, k = tree.low, tree.weights, tree.counts, events_then
+    low, weights, count, (first, last) = tree.low, tree.weights, tree.counts, bounds
     if low[j] == j:
         count[j] += weights[j]
     column = tree.post[j]
@@ -173,7 +154,7 @@ def _count_range(tree, events, latest, first, last):
     begin = first
     for j in range(first, last + 1):
         if j < last and tree.low[j] >= first:
-            k = _count_column(tree, events, latest, k, j, begin, first, last)
+            k = _count_column(tree, events, latest, k, j, begin, (first, last))
             continue
         for e in range(old, k):
             if events.leaf[e] >= 0:
@@ -203,7 +184,8 @@ def _count_rest(tree, events, latest, runs, first, last):
             if above >= end:
                 tree.counts[above] += tree.counts[j] - tree.weights[j]
         if end < last:
-            _count_column(tree, events, latest, zero, end, zero, zero, np.int64(tree.parent.size))
+            everywhere = zero, np.int64(tree.parent.size)
+            _count_column(tree, events, latest, zero, end, zero, everywhere)
         begin = end + 1
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from ..compile.jit import brief, jit
 from .graph import Graph
 
-BALL = 250  # nodes of a ball that shows the dimension of a mesh, over neighbours of a node plus 2
+BALL_NODES = 250  # of a ball that shows a mesh's dimension, over neighbours of a node plus 2
 MAX_COUNTED_DEGREE = 256  # degrees from MAX_COUNTED_DEGREE - 1 on are counted together
-SAMPLES = 100  # nodes that are checked for triangles
+TRIANGLE_SAMPLES = 100  # nodes that are checked for triangles
 MAX_GRID_DEGREE = 16  # most neighbours of a node of a grid without triangles
 
 
@@ -52,7 +52,7 @@ def dimension(graph: Graph, node: int) -> float:
     >>> [round(dimension(adjacency(A), 0)) for A in (poisson2d(90), poisson3d(30))]
     [2, 3]
     """
-    ball = BALL * (2 + graph.nnz // max(graph.n, 1))
+    ball = BALL_NODES * (2 + graph.nnz // max(graph.n, 1))
     max_nodes = min(ball, graph.n // 4)
     sizes = np.zeros(max(max_nodes, 1) + 1, np.int64)
     radius = int(_ball_sizes(graph.indptr, graph.indices, node, max_nodes, sizes))
@@ -88,8 +88,8 @@ def regularity(graph: Graph, kinds: int) -> float:
 @jit
 def _has_no_triangles(indptr, indices):
     n = indptr.size - 1
-    for k in range(min(SAMPLES, n)):
-        v = k * n // min(SAMPLES, n)
+    for k in range(min(TRIANGLE_SAMPLES, n)):
+        v = k * n // min(TRIANGLE_SAMPLES, n)
         near = indices[indptr[v] : indptr[v + 1]]
         if near.size > MAX_GRID_DEGREE:
             return False

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compile.jit import jit
+from ..compile.jit import inner, jit
 from ..ordering.etree import inverse
 from .phase import Symbolic
-from .plan import make_plan
+from .plan import FrontArrays, Permuted, make_plan
 from .supernodes import TILE
 
 
@@ -86,28 +86,34 @@ def _renumber(parent, count):
     return front, tree
 
 
+@inner
+def _append(column, row, f, mark, scratch, size):
+    """Append the positions of a column and a row to a front's rows, unless marked; count them."""
+    for q in (column, row):
+        if mark[q] != f:
+            mark[q] = f
+            scratch[size] = q
+            size += 1
+    return size
+
+
 @jit
-def _new_front_rows(plan_pointer, plan_rows, outcome, column, row, start, front, scratch, out):
+def _new_front_rows(fronts, outcome, front, column, row, out):
     """Write ascending rows of the fronts to `out`, as far as they fit; return their extents."""
-    pointer = np.zeros(start.size, np.int64)
-    mark = np.full(column.size, -1, np.int32)
+    n, late = column.size, outcome.late_pointer
+    pointer = np.zeros(np.sum(front >= 0) + 1, np.int64)
+    mark, scratch = np.full(n, -1, np.int32), np.empty(n, np.int32)
     for s in range(front.size):
         f = front[s]
         if f < 0:
             continue
         size = 0
-        for p in range(plan_pointer[s], plan_pointer[s + 1]):
-            for q in (column[plan_rows[p]], row[plan_rows[p]]):
-                if mark[q] != f:
-                    mark[q] = f
-                    scratch[size] = q
-                    size += 1
-        for p in range(outcome.late_pointer[s], outcome.late_pointer[s + 1]):
-            for q in (column[outcome.late_columns[p]], row[outcome.late_rows[p]]):
-                if mark[q] != f:
-                    mark[q] = f
-                    scratch[size] = q
-                    size += 1
+        for p in range(fronts.pointer[s], fronts.pointer[s + 1]):
+            i = fronts.rows[p]
+            size = _append(column[i], row[i], f, mark, scratch, size)
+        for p in range(late[s], late[s + 1]):
+            i, j = outcome.late_rows[p], outcome.late_columns[p]
+            size = _append(column[j], row[i], f, mark, scratch, size)
         pointer[f + 1] = pointer[f] + size
         if out.size >= pointer[f + 1]:
             out[pointer[f] : pointer[f + 1]] = np.sort(scratch[:size])
@@ -116,15 +122,15 @@ def _new_front_rows(plan_pointer, plan_rows, outcome, column, row, start, front,
 
 def renumber(symbolic: Symbolic, outcome: Elimination) -> Renumbered:
     """Return the fronts of a symbolic phase after an elimination."""
-    plan, n = symbolic.plan, symbolic.n
+    plan = symbolic.plan
     front, tree = _renumber(plan.parent, outcome.counts)
     start = np.zeros(tree.size + 1, np.int32)
     np.cumsum(outcome.counts[outcome.counts > 0], out=start[1:])
     column, row = inverse(outcome.columns), inverse(outcome.rows)
-    args = plan.pointer, plan.rows, outcome, column, row, start, front, np.empty(n, np.int32)
-    pointer = _new_front_rows(*args, np.empty(0, np.int32))
+    old = FrontArrays(plan.start, plan.parent, plan.pointer, plan.rows)
+    pointer = _new_front_rows(old, outcome, front, column, row, np.empty(0, np.int32))
     rows = np.empty(int(pointer[-1]), np.int32)
-    _new_front_rows(*args, rows)
+    _new_front_rows(old, outcome, front, column, row, rows)
     return Renumbered(front, start, tree, pointer, rows, column, row)
 
 
@@ -218,21 +224,10 @@ def _arranged(
 
 
 def replan_delayed(symbolic: Symbolic, outcome: Elimination, new: Renumbered) -> Symbolic:
-    """Return the symbolic phase with the fronts of an elimination.
-
-    Parameters
-    ----------
-    symbolic : Symbolic
-    outcome : Elimination
-    new : Renumbered
-        `renumber` of both.
-    """
+    """Return the symbolic phase with the fronts `new`, the result of `renumber`."""
     perm = symbolic.perm[outcome.columns]
     row_perm = symbolic.row_perm[outcome.rows]
-    args = symbolic.indptr, symbolic.indices, perm, inverse(row_perm), symbolic.method
-    return replace(
-        symbolic,
-        perm=perm,
-        row_perm=row_perm,
-        plan=make_plan(*args, new.start, new.parent, new.pointer, new.rows),
-    )
+    matrix = Permuted(symbolic.indptr, symbolic.indices, perm, inverse(row_perm))
+    fronts = FrontArrays(new.start, new.parent, new.pointer, new.rows)
+    plan = make_plan(matrix, symbolic.method, fronts)
+    return replace(symbolic, perm=perm, row_perm=row_perm, plan=plan)

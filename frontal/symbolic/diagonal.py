@@ -68,16 +68,8 @@ def _extremes(indptr, indices, data, first, last):
 def tiny_diagonal(A: sp.csc_array) -> NDArray[np.bool_]:
     """Return the columns with a diagonal entry that is 0, missing or below 1e-8 relatively.
 
-    The entry is compared with the largest entries of its row and of its column.
-
-    Parameters
-    ----------
-    A : (n, n) csc_array
-        Real or complex, without duplicates.
-
-    Returns
-    -------
-    (n,) bool array
+    The entry is compared with the largest entries of its row and of its column. A has no
+    duplicates.
     """
     return tiny_entries(A.indptr.astype(np.int64, copy=False), A.indices, A.data)
 

@@ -13,7 +13,7 @@ a sparse matrix", SIAM J. Matrix Anal. Appl. 22 (2001), whose code is MC64 (this
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from .._typing import Sparse
 from ..compile.jit import inner, jit
 from ..matrix.validate import checked
-from .row_reduction import augmenting_row_reduction
+from .row_reduction import Assignment, augmenting_row_reduction
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,11 +50,9 @@ class Matching:
 
 
 @jit
-def _cheap_assignment(indptr, indices, cost, u, v, entry, cols):
-    """Set dual variables and match columns without a search, or by rematching one other column.
-
-    ``entry[j]`` is the position of the matched entry of column j, ``cols[i]`` the column of row i.
-    """
+def _cheap_assignment(problem):
+    """Set dual variables and match columns without a search, or by rematching one other column."""
+    indptr, indices, cost, u, v, entry, cols = problem
     n = entry.size
     cheapest = np.full(n, -1, np.int64)
     owner = np.empty(n, np.int32)
@@ -136,15 +134,33 @@ def _pop(keys, items, size):
     items[k] = items[size]
 
 
+class _Search(NamedTuple):
+    """State of the search for a shortest augmenting path.
+
+    A row has a distance (-1: excluded), and the entry ``came`` of column ``source`` by which it was
+    reached. `pushed` lists the rows reached, `tree` those whose distance is final, `stack` those at
+    the current distance; the heap (`keys`, `items`) has the farther ones.
+    """
+
+    dist: np.ndarray
+    came: np.ndarray
+    source: np.ndarray
+    tree: np.ndarray
+    pushed: np.ndarray
+    stack: np.ndarray
+    keys: np.ndarray
+    items: np.ndarray
+
+
 @inner
-def _shortest_path(root, indptr, indices, cost, u, v, cols, dist, came, source, tree, heap):
+def _shortest_path(root, problem, search):
     """Find the shortest augmenting path from column `root`, by Dijkstra in the reduced costs.
 
-    Fill ``dist``, ``came`` (position of the entry by which a row was reached) and ``source`` (its
-    column), and list the rows whose distance is final in ``tree``. Return the free row at the
-    end or -1, its distance, and the numbers of rows in the tree and pushed.
+    Return the free row at the end or -1, its distance, and the numbers of rows in the tree and
+    pushed.
     """
-    keys, items, stack, pushed = heap
+    indptr, indices, cost, u, v, _, cols = problem
+    dist, came, source, tree, pushed, stack, keys, items = search
     best, best_row = np.inf, np.int64(-1)
     size = top = n_tree = n_pushed = 0
     j, distance = root, 0.0
@@ -186,29 +202,25 @@ def _shortest_path(root, indptr, indices, cost, u, v, cols, dist, came, source, 
 
 
 @jit
-def _augment(indptr, indices, cost, u, v, entry, cols, group, row_group):
+def _augment(problem, group, row_group):
     """Match the free columns by shortest augmenting paths; return the number of failures.
 
     If the search of a column fails, all rows that it reaches are matched and stay matched, and the
     columns matched to them reach no other rows. The k-th failed column, these rows and these
     columns form group k, which is not searched again.
     """
-    n = entry.size
+    _, indices, cost, u, v, entry, cols = problem
+    n, capacity = entry.size, indices.size + 1
     dist = np.full(n, np.inf)
-    came = np.empty(n, np.int64)
-    source = np.empty(n, np.int64)
-    tree = np.empty(n, np.int32)
-    stack = np.empty(n, np.int32)
-    pushed = np.empty(n, np.int32)
-    capacity = indices.size + 1
-    heap = np.empty(capacity), np.empty(capacity, np.int32), stack, pushed
+    came, source = np.empty((2, n), np.int64)
+    tree, pushed, stack = np.empty((3, n), np.int32)
+    keys, items = np.empty(capacity), np.empty(capacity, np.int32)
+    search = _Search(dist, came, source, tree, pushed, stack, keys, items)
     failures = 0
     for root in range(n):
         if entry[root] >= 0:
             continue
-        row, length, n_tree, n_pushed = _shortest_path(
-            np.int64(root), indptr, indices, cost, u, v, cols, dist, came, source, tree, heap
-        )
+        row, length, n_tree, n_pushed = _shortest_path(np.int64(root), problem, search)
         if row < 0:
             group[root] = failures
             for k in range(n_tree):
@@ -238,13 +250,14 @@ def _augment(indptr, indices, cost, u, v, entry, cols, group, row_group):
 
 
 @jit
-def _mend_duals(indptr, indices, cost, u, v, order, group, row_group, failures):
+def _mend_duals(problem, order, group, row_group, failures):
     """Restore the feasibility of the dual variables if searches skipped rows of earlier groups.
 
     The columns of a group have entries only in rows of this and of earlier groups. So the groups
     can be shifted one after another, the last first: ``u - shift`` and ``v + shift`` do not change
     the reduced costs inside a group.
     """
+    indptr, indices, cost, u, v, _, _ = problem
     shift = np.zeros(failures + 1)
     for j in order:
         for p in range(indptr[j], indptr[j + 1]):
@@ -330,16 +343,17 @@ def maximum_product_matching(A: Sparse) -> Matching:
     indptr, indices, cost, largest = _graph(A)
     u, v = np.full(n, np.inf), np.zeros(n)
     entry, cols = np.full(n, -1, np.int64), np.full(n, -1, np.int32)
-    _cheap_assignment(indptr, indices, cost, u, v, entry, cols)
+    problem = Assignment(indptr, indices, cost, u, v, entry, cols)
+    _cheap_assignment(problem)
     if (entry < 0).any():
-        augmenting_row_reduction(indptr, indices, cost, u, v, entry, cols)
+        augmenting_row_reduction(problem)
     if (entry < 0).any():
         group, row_group = np.full(n, n, np.int32), np.full(n, n, np.int32)
-        failures = _augment(indptr, indices, cost, u, v, entry, cols, group, row_group)
+        failures = _augment(problem, group, row_group)
         if failures:
             group, row_group = np.minimum(group, failures), np.minimum(row_group, failures)
             order = np.argsort(-group, kind="stable")
-            _mend_duals(indptr, indices, cost, u, v, order, group, row_group, failures)
+            _mend_duals(problem, order, group, row_group, failures)
     rows = np.full(n, -1, np.int32)
     rows[entry >= 0] = indices[entry[entry >= 0]]
     v -= largest

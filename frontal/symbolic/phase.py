@@ -22,7 +22,7 @@ from ..ordering.model import pace_of
 from . import supernodes
 from .diagonal import columns_without_pivot
 from .matching import Matching
-from .plan import Plan, make_plan
+from .plan import FrontArrays, Permuted, Plan, make_plan
 from .postorder import FrontOrder, arrange_fronts
 from .preprocess import Pairs, Preprocessing, as_csc, match_rows, order_matched, tied_columns
 from .rows import front_rows
@@ -153,13 +153,14 @@ def symbolic_phase(
     perm, iperm, start, tree, updates = fronts
     if ahead is not None:
         ahead(method, start, tree, np.append(0, np.cumsum(updates, dtype=np.int64)))
-    rows = front_rows(graph.indptr, graph.indices, perm, iperm, start, tree, updates)
+    pointer, rows, relative = front_rows(graph, fronts)
     clock.start("plan")
     row_rank, row_perm = iperm, perm
     if not matched.in_place:
         row_rank = iperm[matched.column_of_row]
         row_perm = inverse(row_rank)
-    plan = make_plan(matrix.indptr, matrix.indices, perm, row_rank, method, start, tree, *rows)
+    permuted = Permuted(matrix.indptr, matrix.indices, perm, row_rank)
+    plan = make_plan(permuted, method, FrontArrays(start, tree, pointer, rows), relative)
     clock.stop()
     # the user may change A later
     pattern = copied(matrix.indptr), copied(matrix.indices)

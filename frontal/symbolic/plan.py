@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compile.jit import brief, jit
+from ..compile.jit import brief, inner, jit
 from ..machine.threads import bounds_of, parallel_for
-from .postorder import children_of
+from ..numeric.method import Method
+from ..ordering.etree import children_of
 
 
 class Plan(NamedTuple):
@@ -56,9 +57,40 @@ class Plan(NamedTuple):
     column: np.ndarray
 
 
+class FrontArrays(NamedTuple):
+    """The arrays of a `Plan` that define the fronts; all other arrays follow from them."""
+
+    start: np.ndarray
+    parent: np.ndarray
+    pointer: np.ndarray
+    rows: np.ndarray
+
+
+class Permuted(NamedTuple):
+    """The pattern of A by columns, its elimination order, and the position of each row in it."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    perm: np.ndarray
+    row_rank: np.ndarray
+
+
+class _Entries(NamedTuple):
+    """The entries of A in the fronts, as in `Plan`."""
+
+    source: np.ndarray
+    row: np.ndarray
+    column: np.ndarray
+
+
+def _empty_entries(count: int) -> _Entries:
+    return _Entries(np.empty(count, np.int64), *np.empty((2, count), np.int32))
+
+
 @jit
-def _relative_rows(start, parent, pointer, rows, relative, first, last):
+def _relative_rows(fronts, relative, first, last):
     """Set the relative indices of a range of fronts by merging ascending rows with the parents'."""
+    start, parent, pointer, rows = fronts
     for s in range(first, last):
         above = parent[s]
         if above < 0:
@@ -77,29 +109,35 @@ def _relative_rows(start, parent, pointer, rows, relative, first, last):
 
 
 @jit
-def _count_below(indptr, indices, perm, row_rank, count, first, last):
+def _count_below(matrix, count, first, last):
     """Count entries on and below the diagonal of the permuted matrix in a range of columns."""
+    indptr, indices, perm, row_rank = matrix
     for j in range(first, last):
         for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
             count[j + 1] += row_rank[indices[p]] >= j
 
 
+@inner
+def _number_updates(fronts, s, local):
+    """Set `local` of each update row of a front to its number in the front."""
+    k, base = fronts.start[s + 1] - fronts.start[s], fronts.pointer[s]
+    for r in range(base, fronts.pointer[s + 1]):
+        local[fronts.rows[r]] = k + r - base
+
+
 @jit
-def _map_below(
-    indptr, indices, perm, row_rank, start, pointer, rows, count, source, row, column, local,
-    first, last,
-):  # fmt: skip
+def _map_below(matrix, fronts, entries, count, first, last):
     """Map the entries of a range of fronts on and below the diagonal to rows and columns there.
 
-    All entries of a front lie in its columns; `local` is a workspace of one number per row.
-    ``count[first]`` is the start of the entries of the first front; on return `count` holds the
-    ends of all fronts of the range.
+    All entries of a front lie in its columns. ``count[first]`` is the start of the entries of the
+    first front; on return `count` holds the ends of all fronts of the range.
     """
-    q = count[first]
+    indptr, indices, perm, row_rank = matrix
+    source, row, column = entries
+    local, q = np.empty(perm.size, np.int32), count[first]
     for s in range(first, last):
-        begin, end = start[s], start[s + 1]
-        for r in range(pointer[s], pointer[s + 1]):
-            local[rows[r]] = end - begin + r - pointer[s]
+        begin, end = fronts.start[s], fronts.start[s + 1]
+        _number_updates(fronts, s, local)
         for j in range(begin, end):
             for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
                 i = row_rank[indices[p]]
@@ -110,58 +148,39 @@ def _map_below(
         count[s + 1] = q
 
 
-def _entries_below(indptr, indices, perm, row_rank, start, pointer, rows):
+def _entries_below(matrix: Permuted, fronts: FrontArrays) -> tuple[np.ndarray, ...]:
     """Return `_entry_maps` of the entries on and below the diagonal."""
-    n, alone = perm.size, bounds_of(indptr).size == 2
-    if alone:  # one range needs no starts of other ranges
-        count, total = np.zeros(start.size, np.int64), int(indptr[-1])
+    start, is_one_range = fronts.start, bounds_of(matrix.indptr).size == 2
+    if is_one_range:  # it needs no starts of other ranges
+        count, total = np.zeros(start.size, np.int64), int(matrix.indptr[-1])
     else:
-        below = np.zeros(n + 1, np.int64)
-        parallel_for(
-            lambda *bounds: _count_below(indptr, indices, perm, row_rank, below, *bounds), indptr
-        )
+        below = np.zeros(matrix.indptr.size, np.int64)
+        parallel_for(lambda *bounds: _count_below(matrix, below, *bounds), matrix.indptr)
         count = np.cumsum(below)[start]
         total = int(count[-1])
-    source, (row, column) = np.empty(total, np.int64), np.empty((2, total), np.int32)
-
-    def work(first: int, last: int) -> None:
-        local = np.empty(n, np.int32)
-        _map_below(
-            indptr,
-            indices,
-            perm,
-            row_rank,
-            start,
-            pointer,
-            rows,
-            count,
-            source,
-            row,
-            column,
-            local,
-            first,
-            last,
-        )
-
-    if alone:
-        work(0, start.size - 1)
+    entries = _empty_entries(total)
+    if is_one_range:
+        _map_below(matrix, fronts, entries, count, 0, start.size - 1)
     else:
-        parallel_for(work, count)
+        parallel_for(lambda *bounds: _map_below(matrix, fronts, entries, count, *bounds), count)
     end = int(count[-1])  # pages after the end are never touched
-    return count, source[:end], row[:end], column[:end]
+    return count, *(x[:end] for x in entries)
 
 
 @jit
-def _count_fronts(indptr, indices, perm, row_rank, front_of, count, first, last):
+def _count_fronts(matrix, front_of, count, first, last):
     """Count the entries of a range of columns that belong to each front."""
+    indptr, indices, perm, row_rank = matrix
     for j in range(first, last):
         for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
             count[front_of[min(row_rank[indices[p]], j)]] += 1
 
 
 @jit
-def _send(indptr, indices, perm, row_rank, front_of, cursor, source, row, column, first, last):
+def _send(matrix, front_of, cursor, entries, first, last):
     """Write the entries of a range of columns to the positions of their fronts."""
+    indptr, indices, perm, row_rank = matrix
+    source, row, column = entries
     for j in range(first, last):
         for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
             i = row_rank[indices[p]]
@@ -172,97 +191,64 @@ def _send(indptr, indices, perm, row_rank, front_of, cursor, source, row, column
 
 
 @jit
-def _number(start, pointer, rows, count, row, column, local, first, last):
-    """Convert rows and columns of entries to numbers in the front; `local` as in `_map_below`."""
+def _number(fronts, entries, count, n, first, last):
+    """Convert rows and columns of entries to numbers in the front."""
+    row, column, local = entries.row, entries.column, np.empty(n, np.int32)
     for s in range(first, last):
-        begin, end = start[s], start[s + 1]
-        for r in range(pointer[s], pointer[s + 1]):
-            local[rows[r]] = end - begin + r - pointer[s]
+        begin, end = fronts.start[s], fronts.start[s + 1]
+        _number_updates(fronts, s, local)
         for q in range(count[s], count[s + 1]):
             i, j = row[q], column[q]
             row[q] = i - begin if i < end else local[i]
             column[q] = j - begin if j < end else local[j]
 
 
-def _entry_maps(indptr, indices, perm, row_rank, start, pointer, rows):
+def _entry_maps(matrix: Permuted, fronts: FrontArrays) -> tuple[np.ndarray, ...]:
     """Map each stored entry of A to its front, and to row and column in the front.
 
     Entry (i, j) belongs to the front that eliminates the earlier of its row and column. The entries
     of a front are in the elimination order of their columns, for any number of ranges.
     """
-    n, fronts, bounds = perm.size, start.size - 1, bounds_of(indptr)
-    front_of = np.repeat(np.arange(fronts, dtype=np.int32), np.diff(start))
-    cursor = np.zeros((bounds.size - 1, fronts), np.int64)
+    n, size, bounds = matrix.perm.size, fronts.parent.size, bounds_of(matrix.indptr)
+    front_of = np.repeat(np.arange(size, dtype=np.int32), np.diff(fronts.start))
+    cursor = np.zeros((bounds.size - 1, size), np.int64)
 
     def range_cursor(first: int) -> np.ndarray:
         return cursor[np.searchsorted(bounds, first)]
 
     parallel_for(
-        lambda *bounds: _count_fronts(
-            indptr, indices, perm, row_rank, front_of, range_cursor(bounds[0]), *bounds
-        ),
-        indptr,
+        lambda *span: _count_fronts(matrix, front_of, range_cursor(span[0]), *span), matrix.indptr
     )
     count = np.append(0, np.cumsum(cursor.sum(axis=0)))
     cursor[:] = np.cumsum(cursor, axis=0) - cursor + count[:-1]
-    source, (row, column) = np.empty(count[-1], np.int64), np.empty((2, count[-1]), np.int32)
+    entries = _empty_entries(int(count[-1]))
     parallel_for(
-        lambda *bounds: _send(
-            indptr,
-            indices,
-            perm,
-            row_rank,
-            front_of,
-            range_cursor(bounds[0]),
-            source,
-            row,
-            column,
-            *bounds,
-        ),
-        indptr,
+        lambda *span: _send(matrix, front_of, range_cursor(span[0]), entries, *span), matrix.indptr
     )
-
-    def number(first: int, last: int) -> None:
-        local = np.empty(n, np.int32)
-        _number(start, pointer, rows, count, row, column, local, first, last)
-
-    parallel_for(number, count)
-    return count, source, row, column
-
-
-def _relative(start, parent, pointer, rows):
-    """Return the position of each update row among the rows of the parent front."""
-    relative = np.empty(rows.size, np.int32)
-    parallel_for(
-        lambda *bounds: _relative_rows(start, parent, pointer, rows, relative, *bounds), pointer
-    )
-    return relative
+    parallel_for(lambda *span: _number(fronts, entries, count, n, *span), count)
+    return count, *entries
 
 
 def make_plan(
-    indptr, indices, perm, row_rank, method, start, parent, pointer, rows, relative=None
+    matrix: Permuted, method: Method, fronts: FrontArrays, relative: np.ndarray | None = None
 ) -> Plan:
     """Compute every index array that a factorization of this pattern needs.
 
     Parameters
     ----------
-    indptr, indices : int64 and int32 arrays
-        A by columns.
-    perm : (n,) int32 array
-        ``perm[k]`` is the column of A eliminated k-th.
-    row_rank : (n,) int32 array
-        Elimination position of each row of A.
+    matrix : Permuted
     method : Method
         For a method of one triangle only entries on and below the permuted diagonal are mapped.
-    start, parent, pointer, rows, relative
-        Fronts, as in `Plan`; `relative` is computed if it is None.
+    fronts : FrontArrays
+    relative : int32 array, optional
+        As in `Plan`; computed if it is None.
     """
-    child_pointer, children = children_of(parent)
+    child_pointer, children = children_of(fronts.parent)
     if relative is None:
-        relative = _relative(start, parent, pointer, rows)
+        relative = np.empty(fronts.rows.size, np.int32)
+        parallel_for(lambda *bounds: _relative_rows(fronts, relative, *bounds), fronts.pointer)
     maps = _entries_below if method.one_triangle else _entry_maps
-    entries = maps(indptr, indices, perm, row_rank, start, pointer, rows)
-    return Plan(start, parent, pointer, rows, relative, child_pointer, children, *entries)
+    return Plan(*fronts, relative, child_pointer, children, *maps(matrix, fronts))
 
 
 @brief

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..compile.jit import allocating, brief, inner, jit
 from ..machine.threads import is_short, parallel_for
+from ..ordering.etree import children_of, depth_first
 from .supernodes import Merged
 
 
@@ -54,25 +55,6 @@ def _front_tree(into, above):
     return front, parent
 
 
-@jit
-def children_of(parent):
-    """Return the extents of the children of each front, and the children, ascending."""
-    pointer = np.zeros(parent.size + 1, np.int64)
-    for p in parent:
-        if p >= 0:
-            pointer[p + 1] += 1
-    for s in range(parent.size):
-        pointer[s + 1] += pointer[s]
-    cursor = pointer[:-1].copy()
-    children = np.empty(pointer[-1], np.int32)
-    for s in range(parent.size):
-        p = parent[s]
-        if p >= 0:
-            children[cursor[p]] = s
-            cursor[p] += 1
-    return pointer, children
-
-
 @inner
 def _sort_by_need(children, block, peak, spare):
     """Sort children by decreasing ``peak - block``, stably; NumPy's sort compiles for seconds."""
@@ -117,34 +99,29 @@ def _stack_order(parent, updates):
             peak[s] = max(peak[s], held + peak[c])
             held += block[c]
         peak[s] = max(peak[s], held + block[s])
-    order = np.empty(fronts, np.int32)
-    cursor = pointer[:-1].copy()
-    done = 0
-    for root in range(fronts):
-        if parent[root] >= 0:
-            continue
-        stack[0] = root
-        top = 1
-        while top > 0:
-            s = stack[top - 1]
-            if cursor[s] == pointer[s + 1]:
-                top -= 1
-                order[done] = s
-                done += 1
-            else:
-                stack[top] = children[cursor[s]]
-                cursor[s] += 1
-                top += 1
-    return order
+    return depth_first(parent, pointer, children)
 
 
-@allocating
-def _numbered(into, above, columns, updates):
-    """Number the fronts in their final order.
+class _Moves(NamedTuple):
+    """Columns of supernodes on their way to fronts.
 
-    Return the front of each supernode; the last supernode of each front; and start, parent and
-    updates as in `FrontOrder`.
+    `front` is the front of each supernode, `top` the last supernode of each front, and `free` its
+    next free position in `new_perm`.
     """
+
+    first: np.ndarray
+    cut: np.ndarray
+    perm: np.ndarray
+    front: np.ndarray
+    top: np.ndarray
+    free: np.ndarray
+    new_perm: np.ndarray
+    new_iperm: np.ndarray
+
+
+@jit
+def _numbered(first, into, above, columns, updates, cut, perm):
+    """Number the fronts in their final order; return `_Moves`, start, parent and updates."""
     front, tree = _front_tree(into, above)
     fronts = tree.size
     k, m, top = np.empty(fronts, np.int32), np.empty(fronts, np.int32), np.empty(fronts, np.int32)
@@ -162,60 +139,48 @@ def _numbered(into, above, columns, updates):
             parent[rank[s]] = rank[tree[s]]
     for s in range(front.size):
         front[s] = rank[front[s]]
-    return front, top[visit], start, parent, m[visit]
+    free, new_perm, new_iperm = start[:-1].copy(), np.empty_like(perm), np.empty_like(perm)
+    moves = _Moves(first, cut, perm, front, top[visit], free, new_perm, new_iperm)
+    return moves, start, parent, m[visit]
+
+
+@inner
+def _move_columns(moves, s):
+    """Move the columns of a supernode to the next free positions of its front."""
+    f = moves.front[s]
+    k = moves.free[f]
+    for j in range(moves.first[s], moves.first[s + 1]):
+        moves.new_perm[k], moves.new_iperm[moves.perm[j]] = moves.perm[j], k
+        k += 1
+    moves.free[f] = k
 
 
 @jit
-def _numbered_fronts(into, above, columns, updates):
-    return _numbered(into, above, columns, updates)
-
-
-@inner
-def _place_columns(first, perm, free, new_perm, new_iperm, s, f):
-    """Move the columns of supernode s to the next free positions of front f."""
-    k = free[f]
-    for j in range(first[s], first[s + 1]):
-        new_perm[k], new_iperm[perm[j]] = perm[j], k
-        k += 1
-    free[f] = k
-
-
-@inner
-def _place(first, perm, front, top, cut, free, new_perm, new_iperm, begin, end, waiting):
-    """Place the supernodes of a range; return how many wait because their front crosses it."""
-    late = 0
+def _move(moves, begin, end):
+    """Move the supernodes of a range; return those that wait because their front crosses it."""
+    top, cut, waiting, late = moves.top, moves.cut, np.empty(end - begin, np.int32), 0
     for s in range(begin, end):
-        f = front[s]
+        f = moves.front[s]
         if top[f] >= end or cut[top[f]]:
             waiting[late] = s
             late += 1
         else:
-            _place_columns(first, perm, free, new_perm, new_iperm, s, f)
-    return late
+            _move_columns(moves, s)
+    return waiting[:late].copy()
 
 
 @jit
-def _place_range(first, perm, front, top, cut, free, new_perm, new_iperm, begin, end):
-    waiting = np.empty(end - begin, np.int32)
-    return waiting[
-        : _place(first, perm, front, top, cut, free, new_perm, new_iperm, begin, end, waiting)
-    ].copy()
-
-
-@jit
-def _place_rest(first, perm, front, free, new_perm, new_iperm, waiting):
+def _move_rest(moves, waiting):
     for s in waiting:
-        _place_columns(first, perm, free, new_perm, new_iperm, s, front[s])
+        _move_columns(moves, s)
 
 
 @brief
 def _arrange(first, into, above, columns, updates, cut, perm):
     """Compute `arrange_fronts` in one compiled call."""
-    front, top, start, parent, sizes = _numbered(into, above, columns, updates)
-    new_perm, new_iperm = np.empty_like(perm), np.empty_like(perm)
-    to = start[:-1].copy(), new_perm, new_iperm
-    _place(first, perm, front, top, cut, *to, 0, into.size, np.empty(0, np.int32))
-    return new_perm, new_iperm, start, parent, sizes
+    moves, start, parent, sizes = _numbered(first, into, above, columns, updates, cut, perm)
+    _move(moves, 0, into.size)
+    return moves.new_perm, moves.new_iperm, start, parent, sizes
 
 
 def arrange_fronts(first: np.ndarray, merged: Merged, perm: np.ndarray) -> FrontOrder:
@@ -231,11 +196,8 @@ def arrange_fronts(first: np.ndarray, merged: Merged, perm: np.ndarray) -> Front
     """
     if is_short(first):
         return FrontOrder(*_arrange(first, *merged, perm))
-    front, top, start, parent, updates = _numbered_fronts(*merged[:4])
-    new_perm, new_iperm = np.empty((2, perm.size), np.int32)
-    to = start[:-1].copy(), new_perm, new_iperm
-    args = first, perm, front, top, merged.cut, *to
-    waiting = parallel_for(lambda *bounds: _place_range(*args, *bounds), first)
+    moves, *tree = _numbered(first, *merged, perm)
+    waiting = parallel_for(lambda *bounds: _move(moves, *bounds), first)
     if any(part.size for part in waiting):
-        _place_rest(first, perm, front, *to, np.concatenate(waiting))
-    return FrontOrder(new_perm, new_iperm, start, parent, updates)
+        _move_rest(moves, np.concatenate(waiting))
+    return FrontOrder(moves.new_perm, moves.new_iperm, *tree)

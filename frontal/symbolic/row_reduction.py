@@ -6,11 +6,30 @@ linear assignment problems", Computing 38 (1987), with rows and columns exchange
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..compile.jit import inner, jit
 
-TURNS = 8  # rounds; each processes every free column once
+MAX_ROUNDS = 8  # each processes every free column once
+
+
+class Assignment(NamedTuple):
+    """A minimum-cost assignment problem, by columns, and its solution so far.
+
+    Dual variables `u` of rows and `v` of columns obey ``cost - u - v >= 0``, with equality on
+    matched entries. `entry` is the position of the matched entry of each column, `cols` the column
+    matched to each row, or -1.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    cost: np.ndarray
+    u: np.ndarray
+    v: np.ndarray
+    entry: np.ndarray
+    cols: np.ndarray
 
 
 @inner
@@ -29,15 +48,16 @@ def _two_cheapest(indptr, indices, cost, u, j):
 
 
 @jit
-def augmenting_row_reduction(indptr, indices, cost, u, v, entry, cols):
+def augmenting_row_reduction(problem):
     """Match free columns without a search, and move dual variables closer to their final values.
 
     A column takes its cheapest row, whose u decreases until the second cheapest costs the same. The
     column previously matched to the row is free in the next round. The remaining searches are few
     and short.
     """
+    indptr, indices, cost, u, v, entry, cols = problem
     free = np.flatnonzero(entry < 0)
-    for _ in range(TURNS):
+    for _ in range(MAX_ROUNDS):
         count = 0
         for j in free:
             first, place, second, second_place = _two_cheapest(indptr, indices, cost, u, j)

@@ -17,6 +17,8 @@ import numpy as np
 
 from ..compile.jit import allocating, brief, inner, jit
 from ..machine.threads import is_short, parallel_for
+from ..ordering.graph import Graph
+from .postorder import FrontOrder
 
 NONE = -1
 
@@ -35,18 +37,9 @@ FRONT = np.dtype(
 
 
 class _FrontRows(NamedTuple):
-    """Fronts and the rows found so far.
+    """A graph, its elimination order, its fronts, and their rows found so far.
 
-    Attributes
-    ----------
-    indptr, indices, perm, iperm
-        The graph, and its elimination order.
-    at : (n,) int32 array
-        The front of each node.
-    start, parent, pointer, rows, relative
-        As in `Plan`.
-    front : (f,) FRONT array
-        State of each front.
+    `at` is the front of each node, `front` the state of each front; other arrays are as in `Plan`.
     """
 
     indptr: np.ndarray
@@ -62,54 +55,41 @@ class _FrontRows(NamedTuple):
     front: np.ndarray
 
 
-def front_rows(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    perm: np.ndarray,
-    iperm: np.ndarray,
-    start: np.ndarray,
-    parent: np.ndarray,
-    updates: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def front_rows(graph: Graph, fronts: FrontOrder) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the ascending update rows of every front: pointer (int64), rows and relative (int32).
 
     The update rows of a front are the rows of its children and of its own columns, without its
     pivot columns. Pointer, rows and relative are arrays of a `Plan`.
     """
+    indptr, indices = graph.indptr, graph.indices
     if is_short(indptr):
-        return _front_rows(indptr, indices, perm, iperm, start, parent, updates)
-    at = np.empty(perm.size, np.int32)
-    pointer, rows, relative, front = _begin(start, parent, updates)
-    state = _FrontRows(
-        indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front
-    )
-    parallel_for(lambda *bounds: _name_range(perm, start, at, *bounds), pointer + start)
-    around = indices.size // max(perm.size, 1)  # neighbours of a column, which are read, too
+        return _front_rows(indptr, indices, *fronts)
+    state = _begun(indptr, indices, *fronts)
+    columns = state.pointer + state.start
+    parallel_for(lambda *bounds: _set_fronts(state, *bounds), columns)
+    around = graph.nnz // max(graph.n, 1)  # neighbours of a column, which are read, too
     rest = parallel_for(
-        lambda *bounds: _find_rows(state, *bounds), pointer + start * np.int64(1 + around)
+        lambda *bounds: _find_rows(state, *bounds), columns + state.start * np.int64(around)
     )
     if any(part.size for part in rest):
         _find_rest(state, np.concatenate(rest))
-    return pointer, rows, relative
+    return state.pointer, state.rows, state.relative
 
 
 @brief
 def _front_rows(indptr, indices, perm, iperm, start, parent, updates):
     """Compute `front_rows` in one compiled call."""
-    at, fronts = np.empty(perm.size, np.int32), parent.size
-    pointer, rows, relative, front = _begun(start, parent, updates)
-    state = _FrontRows(
-        indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front
-    )
-    _name(perm, start, at, 0, fronts)
+    state, fronts = _begun(indptr, indices, perm, iperm, start, parent, updates), parent.size
+    _set_fronts(state, 0, fronts)
     none = np.empty(0, np.int32)
     _find(state, 0, fronts, none, none, none)
-    return pointer, rows, relative
+    return state.pointer, state.rows, state.relative
 
 
-@inner
-def _prepare(start, parent, updates, pointer, front):
-    """Set the extents of rows and initialize the fronts without rows."""
+@jit
+def _begun(indptr, indices, perm, iperm, start, parent, updates):
+    """Return the extents of rows, empty arrays for rows and relative indices, and the fronts."""
+    pointer, front = np.zeros(start.size, np.int64), np.empty(parent.size, FRONT)
     for s in range(parent.size):
         pointer[s + 1] = pointer[s] + updates[s]
         front[s].free = pointer[s]
@@ -119,33 +99,19 @@ def _prepare(start, parent, updates, pointer, front):
     for s in range(parent.size):
         if parent[s] >= 0:
             front[parent[s]].low = min(front[parent[s]].low, front[s].low)
-
-
-@allocating
-def _begun(start, parent, updates):
-    """Return the extents of rows, empty arrays for rows and relative indices, and the fronts."""
-    pointer, front = np.zeros(start.size, np.int64), np.empty(parent.size, FRONT)
-    _prepare(start, parent, updates, pointer, front)
     rows, relative = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], np.int32)
-    return pointer, rows, relative, front
+    at = np.empty(perm.size, np.int32)
+    return _FrontRows(
+        indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front
+    )
 
 
 @jit
-def _begin(start, parent, updates):
-    return _begun(start, parent, updates)
-
-
-@inner
-def _name(perm, start, at, first, last):
+def _set_fronts(state, first, last):
     """Set the front of each node of a range of fronts."""
     for s in range(first, last):
-        for j in range(start[s], start[s + 1]):
-            at[perm[j]] = s
-
-
-@jit
-def _name_range(perm, start, at, first, last):
-    _name(perm, start, at, first, last)
+        for j in range(state.start[s], state.start[s + 1]):
+            state.at[state.perm[j]] = s
 
 
 @inner
@@ -266,11 +232,8 @@ def _remaining_pairs(state, rest):
     for s in range(parent.size):
         if not late[s] and parent[s] >= 0 and late[parent[s]]:
             capacity += pointer[s + 1] - pointer[s]
-    row, owner, child = (
-        np.empty(capacity, np.int32),
-        np.empty(capacity, np.int32),
-        np.empty(capacity, np.int64),
-    )
+    row, owner = np.empty((2, capacity), np.int32)
+    child = np.empty(capacity, np.int64)
     pairs = 0
     for s in rest:
         for j in range(start[s], start[s + 1]):

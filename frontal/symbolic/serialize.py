@@ -19,8 +19,8 @@ from ..ordering import Ordering
 from ..ordering.etree import Cost, inverse
 from .matching import Matching
 from .phase import Symbolic, SymbolicOutcome
-from .plan import make_plan
-from .validate import FrontArrays, check_entries, check_fronts, check_pattern, check_permutation
+from .plan import FrontArrays, Permuted, make_plan
+from .validate import check_entries, check_fronts, check_pattern, check_permutation
 
 METHODS = {method.name: method for method in (CHOLESKY, LU, LDLT, LDLH)}
 FORMAT = 1  # version of the files that `read_outcome` and `frontal.factor.analysis_file` read
@@ -90,12 +90,7 @@ class _PhaseHeader(TypedDict):
 
 
 def check_header(header: Header, tests: Mapping[str, Test]) -> None:
-    """Raise unless the header has a value for each test and the value passes the test.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Raise ValueError unless the header has a value that passes each test."""
     for name, test in tests.items():
         if name not in header:
             raise ValueError(f"its header has no {name!r}")
@@ -134,13 +129,7 @@ def record_fronts(symbolic: Symbolic, prefix: str = "") -> dict[str, np.ndarray]
 
 
 def read_outcome(archive: Archive) -> SymbolicOutcome:
-    """Return the outcome of a symbolic phase from a file.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged.
-    """
+    """Return the outcome of a symbolic phase from a file; raise ValueError if it is damaged."""
     check_header(archive.header, _HEADER)
     header = cast(_PhaseHeader, archive.header)
     n, method = header["n"], METHODS[header["method"]]
@@ -163,12 +152,9 @@ def read_fronts(
     pattern: tuple[np.ndarray, np.ndarray],
     prefix: str = "",
 ) -> Symbolic:
-    """Return a symbolic phase from a file; `pattern` has been checked.
+    """Return a symbolic phase from a file; raise ValueError if it is damaged.
 
-    Raises
-    ------
-    ValueError
-        If the file is damaged.
+    The `pattern` has been checked.
     """
     perm, row_perm = (archive.vector(prefix + name, np.int32) for name in ("perm", "row_perm"))
     for name, order in (("perm", perm), ("row_perm", row_perm)):
@@ -182,9 +168,9 @@ def read_fronts(
         *(archive.vector(prefix + name, types.get(name, np.int32)) for name in FrontArrays._fields)
     )
     check_fronts(n, fronts)
-    row_rank = inverse(row_perm)
-    check_entries(pattern, perm, row_rank, method.one_triangle, fronts)
-    plan = make_plan(*pattern, perm, row_rank, method, *fronts)
+    matrix = Permuted(*pattern, perm, inverse(row_perm))
+    check_entries(matrix, method.one_triangle, fronts)
+    plan = make_plan(matrix, method, fronts)
     return Symbolic(n, method, *pattern, perm, row_perm, plan)
 
 

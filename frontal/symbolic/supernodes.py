@@ -51,12 +51,6 @@ def _front_seconds(k, m, model):
     return seconds + model.stored * k * (0.5 * k + m)
 
 
-@inner
-def _tied(tie, first, s):
-    """Return whether the last column of supernode s must share a front with the next column."""
-    return tie.size > 0 and tie[first[s + 1] - 1]
-
-
 class Merged(NamedTuple):
     """Supernodes after amalgamation.
 
@@ -76,6 +70,25 @@ class Merged(NamedTuple):
     above: np.ndarray
     columns: np.ndarray
     updates: np.ndarray
+    cut: np.ndarray
+
+
+class _Amalgamation(NamedTuple):
+    """Arguments, result and state of `amalgamate`.
+
+    `owner` is the supernode of each column, `seconds` the modelled time of each supernode.
+    """
+
+    first: np.ndarray
+    parent: np.ndarray
+    count: np.ndarray
+    tie: np.ndarray
+    owner: np.ndarray
+    into: np.ndarray
+    above: np.ndarray
+    columns: np.ndarray
+    updates: np.ndarray
+    seconds: np.ndarray
     cut: np.ndarray
 
 
@@ -100,125 +113,87 @@ def amalgamate(
     """
     if is_short(first):
         return Merged(*_amalgamate(first, parent, count, tie, model))
-    owner, size = np.empty(parent.size, np.int32), first.size - 1
-    into, above, columns, updates = np.empty((4, size), np.int32)
-    seconds, cut = np.empty(size), np.zeros(size, np.bool_)
-    parallel_for(lambda begin, end: _set_owners_range(first, owner, begin, end), first)
-    for beyond in parallel_for(
-        lambda begin, end: _begin_range(
-            first, parent, count, owner, into, above, columns, updates, seconds, model, begin, end
-        ),
-        first,
-    ):
-        cut[beyond] = True
-    waiting = parallel_for(
-        lambda begin, end: _settle_range(
-            first, tie, into, above, columns, updates, cut, seconds, model, begin, end
-        ),
-        first,
-    )
+    state = _begun(first, parent, count, tie)
+    parallel_for(lambda *bounds: _set_owners(state, *bounds), first)
+    for beyond in parallel_for(lambda *bounds: _begin(state, model, *bounds), first):
+        state.cut[beyond] = True
+    waiting = parallel_for(lambda *bounds: _merge(state, model, *bounds), first)
     if any(part.size for part in waiting):
-        _settle_rest(
-            first, tie, into, above, columns, updates, cut, seconds, model, np.concatenate(waiting)
-        )
-    return Merged(into, above, columns, updates, cut)
+        _merge_rest(state, model, np.concatenate(waiting))
+    return Merged(state.into, state.above, state.columns, state.updates, state.cut)
 
 
 @brief
 def _amalgamate(first, parent, count, tie, model):
     """Compute `amalgamate` in one compiled call."""
-    size = first.size - 1
-    owner, none = np.empty(parent.size, np.int32), np.empty(0, np.int32)
+    state, size = _begun(first, parent, count, tie), first.size - 1
+    _set_owners(state, 0, size)
+    _begin(state, model, 0, size)
+    _merge(state, model, 0, size)
+    return state.into, state.above, state.columns, state.updates, state.cut
+
+
+@jit
+def _begun(first, parent, count, tie):
+    """Return the state of `amalgamate` with new arrays; no supernode is cut yet."""
+    size, owner = first.size - 1, np.empty(parent.size, np.int32)
     into, above = np.empty(size, np.int32), np.empty(size, np.int32)
     columns, updates = np.empty(size, np.int32), np.empty(size, np.int32)
     seconds, cut = np.empty(size), np.zeros(size, np.bool_)
-    _set_owners(first, owner, 0, size)
-    _begin(
-        first, parent, count, owner, into, above, columns, updates, seconds, model, 0, size, none
+    return _Amalgamation(
+        first, parent, count, tie, owner, into, above, columns, updates, seconds, cut
     )
-    _settle(first, tie, into, above, columns, updates, cut, seconds, model, 0, size, none)
-    return into, above, columns, updates, cut
-
-
-@inner
-def _set_owners(first, owner, begin, end):
-    """Set the supernode of each column."""
-    for s in range(begin, end):
-        for j in range(first[s], first[s + 1]):
-            owner[j] = s
 
 
 @jit
-def _set_owners_range(first, owner, begin, end):
-    _set_owners(first, owner, begin, end)
+def _set_owners(state, begin, end):
+    """Set the supernode of each column."""
+    for s in range(begin, end):
+        for j in range(state.first[s], state.first[s + 1]):
+            state.owner[j] = s
 
 
-@inner
-def _begin(
-    first, parent, count, owner, into, above, columns, updates, seconds, model, begin, end, beyond
-):
-    """Initialize the supernodes of a range unmerged; list parents beyond; return their number."""
+@jit
+def _begin(state, model, begin, end):
+    """Initialize the supernodes of a range unmerged; return the parents beyond it."""
+    first, parent, beyond = state.first, state.parent, np.empty(end - begin, np.int32)
     far = 0
     for s in range(begin, end):
         last = first[s + 1] - 1
-        k, m = first[s + 1] - first[s], count[last] - 1
-        into[s], above[s], columns[s], updates[s] = s, -1, k, m
-        seconds[s] = _front_seconds(k, m, model)
+        k, m = first[s + 1] - first[s], state.count[last] - 1
+        state.into[s], state.above[s], state.columns[s], state.updates[s] = s, -1, k, m
+        state.seconds[s] = _front_seconds(k, m, model)
         if parent[last] >= 0:
-            p = owner[parent[last]]
-            above[s] = p
+            p = state.owner[parent[last]]
+            state.above[s] = p
             if p >= end:
                 beyond[far] = p
                 far += 1
-    return far
-
-
-@jit
-def _begin_range(
-    first, parent, count, owner, into, above, columns, updates, seconds, model, begin, end
-):
-    beyond = np.empty(end - begin, np.int32)
-    return beyond[
-        : _begin(
-            first,
-            parent,
-            count,
-            owner,
-            into,
-            above,
-            columns,
-            updates,
-            seconds,
-            model,
-            begin,
-            end,
-            beyond,
-        )
-    ].copy()
+    return beyond[:far].copy()
 
 
 @inner
-def _weigh(first, tie, into, columns, updates, seconds, model, s, p):
+def _weigh(state, model, s, p):
     """Merge a supernode into its parent if that is cheaper or its last column is tied."""
+    columns, seconds, tie = state.columns, state.seconds, state.tie
     k = columns[s] + columns[p]
-    merged = _front_seconds(k, updates[p], model)
-    if merged < seconds[s] + seconds[p] or _tied(tie, first, s):
-        into[s] = p
+    merged = _front_seconds(k, state.updates[p], model)
+    is_tied = tie.size > 0 and tie[state.first[s + 1] - 1]
+    if merged < seconds[s] + seconds[p] or is_tied:
+        state.into[s] = p
         columns[p], seconds[p] = k, merged
 
 
-@inner
-def _settle(
-    first, tie, into, above, columns, updates, cut, seconds, model, begin, end, waiting
-):  # fmt: skip
-    """Merge the supernodes of a range, except roots; return how many wait.
+@jit
+def _merge(state, model, begin, end):
+    """Merge the supernodes of a range, except roots; return the waiting ones.
 
     A supernode waits if its parent is cut or beyond the range. The first child of a cut supernode
     is cut, too, or before the range.
     """
-    late = 0
+    cut, waiting, late = state.cut, np.empty(end - begin, np.int32), 0
     for s in range(begin, end):
-        p = above[s]
+        p = state.above[s]
         if p < 0:
             continue
         if cut[s] and p < end:
@@ -227,21 +202,11 @@ def _settle(
             waiting[late] = s
             late += 1
         else:
-            _weigh(first, tie, into, columns, updates, seconds, model, s, p)
-    return late
+            _weigh(state, model, s, p)
+    return waiting[:late].copy()
 
 
 @jit
-def _settle_range(first, tie, into, above, columns, updates, cut, seconds, model, begin, end):
-    waiting = np.empty(end - begin, np.int32)
-    return waiting[
-        : _settle(
-            first, tie, into, above, columns, updates, cut, seconds, model, begin, end, waiting
-        )
-    ].copy()
-
-
-@jit
-def _settle_rest(first, tie, into, above, columns, updates, cut, seconds, model, waiting):
+def _merge_rest(state, model, waiting):
     for s in waiting:
-        _weigh(first, tie, into, columns, updates, seconds, model, s, above[s])
+        _weigh(state, model, s, state.above[s])

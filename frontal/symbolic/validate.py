@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..compile.jit import jit
-
-
-class FrontArrays(NamedTuple):
-    """The arrays of a `Plan` that define the fronts; all other arrays follow from them."""
-
-    start: np.ndarray
-    parent: np.ndarray
-    pointer: np.ndarray
-    rows: np.ndarray
+from .plan import FrontArrays, Permuted
 
 
 def check_pattern(n: int, indptr: np.ndarray, indices: np.ndarray) -> None:
-    """Raise unless the arrays are a pattern (n, n) by columns with ascending rows.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Raise ValueError unless the arrays are a pattern (n, n) by columns with ascending rows."""
     _check_pointers("indptr", indptr, n, indices.size)
     _check_lists("indices", indptr, indices, np.zeros(n, np.int32), n)
 
 
 def check_permutation(name: str, perm: np.ndarray, n: int) -> None:
-    """Raise unless `perm` is a permutation of n.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Raise ValueError unless `perm` is a permutation of n."""
     _check_size(name, perm, n)
     if n and (perm.min() < 0 or perm.max() >= n or np.bincount(perm, minlength=n).max() > 1):
         raise ValueError(f"{name} is not a permutation: it must contain each of 0 to {n - 1} once")
 
 
 def check_fronts(n: int, fronts: FrontArrays) -> None:
-    """Raise unless the fronts have n columns, a postorder, and update rows that the parents have.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Raise ValueError unless the fronts are valid and in postorder, with rows that parents
+    have."""
     start, parent, pointer, rows = fronts
     count = parent.size
     _check_pointers("start", start, count, n)
@@ -65,28 +41,12 @@ def check_fronts(n: int, fronts: FrontArrays) -> None:
             raise ValueError(f"{name} {what} {front}")
 
 
-def check_entries(
-    pattern: tuple[np.ndarray, np.ndarray],
-    perm: np.ndarray,
-    row_rank: np.ndarray,
-    one_triangle: bool,
-    fronts: FrontArrays,
-) -> None:
-    """Raise if the fronts have no place for an entry of the matrix.
+def check_entries(matrix: Permuted, one_triangle: bool, fronts: FrontArrays) -> None:
+    """Raise ValueError if the fronts have no place for an entry of the matrix.
 
-    Parameters
-    ----------
-    pattern : (indptr, indices)
-    perm, row_rank, one_triangle, fronts
-        As in `make_plan`; each was checked individually.
-
-    Raises
-    ------
-    ValueError
+    The parameters are those of `make_plan`; each was checked individually.
     """
-    column = _without_entry(
-        *pattern, perm, row_rank, one_triangle, fronts.start, fronts.pointer, fronts.rows
-    )
+    column = _without_entry(matrix, one_triangle, fronts)
     if column >= 0:
         raise ValueError(f"the fronts have no place for an entry of column {column}")
 
@@ -163,8 +123,10 @@ def _without_row(start, parent, pointer, rows):
 
 
 @jit
-def _without_entry(indptr, indices, perm, row_rank, one_triangle, start, pointer, rows):
+def _without_entry(matrix, one_triangle, fronts):
     """Return the first column with an entry whose later row or column its front lacks, or -1."""
+    indptr, indices, perm, row_rank = matrix
+    start, _, pointer, rows = fronts
     n = perm.size
     front_of = np.empty(n, np.int32)
     for s in range(start.size - 1):

@@ -114,10 +114,10 @@ def test_sides_of_heavy_separators_are_even():
 
 def check_threads(graph: Graph, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "GRAIN", 100)  # many parts
-        patch.setattr(module, "RANGE", 40)  # of which most are cut by several threads
+        patch.setattr(module, "MAX_SERIAL_NODES", 100)  # many parts
+        patch.setattr(module, "MIN_RANGE_EDGES", 40)  # of which most are cut by several threads
         patch.setattr(module, "MIN_EDGES_PER_THREAD", 40)
-        patch.setattr(team, "RANGE", 40)
+        patch.setattr(team, "MIN_RANGE_EDGES", 40)
         patch.setattr(levels, "MIN_SHARED_EDGES", 100)
         patch.setattr(levels, "TILE", 20)
         runs = [NestedDissection(Components(graph), seed, threads) for threads in (1, 2, 7)]
@@ -157,7 +157,7 @@ def test_small_parts_are_ordered_with_regard_to_what_is_around_them(monkeypatch)
     """Leaves that know nothing of the separators around them cost a quarter more."""
     graph = adjacency(stencil(40, 40, box=True))
     at_once = order(graph, "dissection").cost.flops
-    monkeypatch.setattr(module, "GRAIN", LEAF)
+    monkeypatch.setattr(module, "MAX_SERIAL_NODES", LEAF)
     assert order(graph, "dissection").cost.flops <= 1.1 * at_once
 
 

@@ -14,7 +14,7 @@ from scipy.spatial import Delaunay
 from frontal.errors import OrderingTimeout
 from frontal.ordering import adjacency, auto, order
 from frontal.ordering.dissection import Layers
-from frontal.ordering.dissection.layers import MARKS, cut
+from frontal.ordering.dissection.layers import MARKS, Marked, cut
 from frontal.ordering.graph import Graph
 from frontal.ordering.model import pace_of
 
@@ -30,8 +30,8 @@ def separated(graph: Graph, names: np.ndarray, weights: np.ndarray, begin: int, 
     """What `cut` returns, and the marks that it leaves."""
     mark = np.full(graph.n, -1, np.int32)
     mark[names] = MARKS * begin
-    given = graph.indptr, graph.indices, weights, mark, np.empty(graph.n, np.int32)
-    return *cut(*given, begin, names, int(names[0]), above, GO_ON), mark
+    marked = Marked(graph.indptr, graph.indices, weights, mark, np.empty(graph.n, np.int32))
+    return *cut(marked, begin, names, int(names[0]), above, GO_ON), mark
 
 
 @pytest.mark.parametrize("A", GRAPHS.values(), ids=GRAPHS.keys())
@@ -193,12 +193,12 @@ def hubs(n: int) -> sp.csc_array:
 
 
 def test_auto_cuts_grids(monkeypatch):
-    monkeypatch.setattr(auto, "LAYERS_PLANE", 2500)
-    plane, many = adjacency(stencil(60, 60)), {"threads": auto.BESIDE_THREADS}
+    monkeypatch.setattr(auto, "MIN_LAYERS_PLANE_NODES", 2500)
+    plane, many = adjacency(stencil(60, 60)), {"threads": auto.MIN_BESIDE_THREADS}
     found = order(plane, **many)
     assert list(found.tried) == ["layers"]
     assert np.array_equal(found.perm, order(plane, "layers").perm)
-    assert "layers" not in order(plane, threads=auto.BESIDE_THREADS - 1).tried
+    assert "layers" not in order(plane, threads=auto.MIN_BESIDE_THREADS - 1).tried
     assert order(plane, time_limit=0.0, **many).method == "amd"
     assert "dissection" in order(plane, reuse=1e6, **many).tried
     assert "layers" not in order(sp.csc_array(EXPANDER), **many).tried

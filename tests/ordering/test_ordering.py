@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from frontal.errors import FrontalError
 from frontal.ordering import METHODS, MetisNotFoundError, adjacency, auto, candidates, metis, order
 from frontal.ordering.candidates import Candidates
-from frontal.ordering.components import MAX_AMD_COMPONENT_NODES, Components
+from frontal.ordering.components import MAX_AMD_NODES, Components
 from frontal.ordering.etree import Cost, EliminationTree
 from frontal.ordering.graph import components, dense_limit, indistinguishable, induced
 from frontal.ordering.model import CostModel, dissected, dissection_seconds, metis_seconds, pace_of
@@ -29,7 +29,7 @@ def patterns(draw) -> sp.csc_array:
     """Blocks of random graphs, with isolated nodes, twins and a few dense rows."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     sizes = draw(st.lists(st.integers(0, 90), max_size=4))
-    large = draw(st.sampled_from([0, MAX_AMD_COMPONENT_NODES + 60]))
+    large = draw(st.sampled_from([0, MAX_AMD_NODES + 60]))
     parts = [sp.random_array((k, k), density=3 / max(k, 3), random_state=rng) for k in sizes]
     parts += [stencil(large // 13, 13, unknowns=draw(st.integers(1, 2)))] if large else []
     A = sp.block_diag([*parts, sp.csc_array((1, 1))], format="csc")
@@ -179,7 +179,7 @@ def test_merging_equal_nodes_keeps_the_quality(monkeypatch):
     assert part.graph.n == 9**3
     assert (part.weights == 3).all()
     merged = order(graph, "metis").cost.flops
-    monkeypatch.setattr("frontal.ordering.components.WORTH_MERGING", 0.0)
+    monkeypatch.setattr("frontal.ordering.components.MAX_DISTINCT_SHARE", 0.0)
     assert Components(graph).compressed[0].graph.n == graph.n
     assert merged <= 1.1 * order(graph, "metis").cost.flops
 
@@ -297,7 +297,7 @@ def test_auto_weighs_the_time_of_a_dissection_against_its_gain():
 
 def test_auto_dissects_no_circuits(monkeypatch):
     """Of a graph without separators METIS's order is the only one that may be better."""
-    monkeypatch.setattr(auto, "FLOOR", 0.0)
+    monkeypatch.setattr(auto, "MIN_DISSECTION_FLOPS", 0.0)
     graph = adjacency(circuit(8000))
     tried = order(graph, reuse=1e9).tried
     assert "dissection" not in tried
@@ -305,7 +305,7 @@ def test_auto_dissects_no_circuits(monkeypatch):
 
 
 def test_auto_dissects_a_mesh_with_hubs(monkeypatch):
-    monkeypatch.setattr("frontal.ordering.shape.BALL", 20)  # of a graph that is small
+    monkeypatch.setattr("frontal.ordering.shape.BALL_NODES", 20)  # of a graph that is small
     mesh = thinned(stencil(14, 14, 14, box=True))
     hubs = sp.random_array((5, mesh.shape[0]), density=0.1, random_state=np.random.default_rng(0))
     graph = adjacency(sp.block_array([[mesh, hubs.T], [hubs, None]]))
@@ -341,17 +341,17 @@ def test_without_pymetis(monkeypatch):
 def test_a_dissection_that_is_sooner_done_spares_minimum_degree(monkeypatch):
     graph, many = adjacency(thinned(stencil(16, 16, 16, box=True))), {"threads": 8}
     assert "amd" in order(graph, reuse=1e9, **many).tried
-    monkeypatch.setattr(auto, "BESIDE_NODES", 1000)
-    monkeypatch.setattr(candidates, "AMD_NEIGHBOUR", 1.0)
+    monkeypatch.setattr(auto, "MIN_BESIDE_NODES", 1000)
+    monkeypatch.setattr(candidates, "AMD_ENTRY_SECONDS", 1.0)
     monkeypatch.setattr(metis, "available", lambda: False)  # may be better by chance
     found = order(graph, reuse=1e9, **many)
     assert "dissection" in found.tried
     assert "amd" not in found.tried
     assert "amd" not in order(graph, reuse=1e9, threads=1).tried
     plane = adjacency(stencil(50, 50, box=True))
-    assert plane.nnz > auto.PLANE * plane.n
+    assert plane.nnz > auto.PLANE_NEIGHBOURS * plane.n
     assert "amd" in order(plane, reuse=1e9, threads=1).tried
     assert order(graph, time_limit=0.0, **many).method == "amd"
-    monkeypatch.setattr(auto, "MESH", 0.0)  # no such separators: what minimum degree may do better
+    monkeypatch.setattr(auto, "MAX_MESH_HEIGHT", 0.0)  # no separators: minimum degree may win
     assert "amd" in order(graph, reuse=1e9, **many).tried
     assert "amd" not in order(graph, **many).tried  # but there is not much to be won

@@ -13,13 +13,13 @@ import numpy as np
 from ...compile.jit import allocating, jit
 from .coarsen import coarser
 from .graph import Levels, Weighted, level, scrambled
-from .improve import make_work, refine
+from .improve import Limits, make_work, refine
 from .start import ALL, first_separator
 
-COARSEST = 100  # nodes at which coarsening ends
+COARSEST_NODES = 100  # at which coarsening ends
 MIN_LEVEL_NODES = 120  # levels with more nodes are split together with the part
-STALLED = 0.95  # ratio of coarse to fine nodes above which coarsening ends
-LARGEST_SIDE = 0.6  # largest weight of a side, as a share of the total weight
+MAX_COARSE_SHARE = 0.95  # ratio of coarse to fine nodes above which coarsening ends
+MAX_SIDE_SHARE = 0.6  # weight of a side over the total weight
 
 
 @allocating
@@ -29,7 +29,7 @@ def _coarsened(graph, total, count, min_nodes, seed, stop):
     while graphs[-1].weight.size > min_nodes and stop[0] == 0:
         fine = graphs[-1]
         coarse, coarse_of = coarser(fine, total, scrambled(seed, count + len(graphs)))
-        if coarse.weight.size > STALLED * fine.weight.size:
+        if coarse.weight.size > MAX_COARSE_SHARE * fine.weight.size:
             break
         graphs.append(coarse)
         maps.append(coarse_of)
@@ -61,13 +61,13 @@ def with_levels(graph, count, seed, stop):
 
 
 @allocating
-def _finer(graph, coarse_of, coarse, weight, work, max_weight, share, stop):
+def _finer(graph, coarse_of, coarse, weight, work, limits, stop):
     """Project the sides of a coarser graph to a graph, refine them, and return them."""
     where = np.empty(coarse_of.size, np.int8)
     for v in range(coarse_of.size):
         where[v] = coarse[coarse_of[v]]
     if stop[0] == 0:
-        refine(graph, where, weight, work, max_weight, share)
+        refine(graph, where, weight, work, limits)
     return where
 
 
@@ -79,17 +79,16 @@ def bisect(levels, seed, stop):
     total = np.int64(0)
     for v in range(coarsest.weight.size):
         total += coarsest.weight[v]
-    max_weight = np.int64(LARGEST_SIDE * total)
-    graphs, maps = _coarsened(coarsest, total, count - 1, COARSEST, seed, stop)
+    limits = Limits(np.int64(MAX_SIDE_SHARE * total), np.int64(ALL))
+    graphs, maps = _coarsened(coarsest, total, count - 1, COARSEST_NODES, seed, stop)
     work = make_work(levels.first[1])
     where = np.zeros(graphs[-1].weight.size, np.int8)
     weight = np.empty(3, np.int64)
-    share = ALL
     if stop[0] == 0:
-        share = first_separator(graphs[-1], total, max_weight, work, seed, where, weight)
+        limits = first_separator(graphs[-1], total, limits, work, seed, where, weight)
     for k in range(len(graphs) - 1, 0, -1):
-        where = _finer(graphs[k - 1], maps[k], where, weight, work, max_weight, share, stop)
+        where = _finer(graphs[k - 1], maps[k], where, weight, work, limits, stop)
     for k in range(count - 2, -1, -1):
         coarse_nodes = levels.coarse_of[levels.first[k] : levels.first[k + 1]]
-        where = _finer(level(levels, k), coarse_nodes, where, weight, work, max_weight, share, stop)
+        where = _finer(level(levels, k), coarse_nodes, where, weight, work, limits, stop)
     return where

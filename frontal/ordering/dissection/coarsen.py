@@ -15,8 +15,8 @@ import numpy as np
 from ...compile.jit import allocating, inner, jit
 from .graph import Weighted, edge_hash
 
-ROUNDS = 6  # most rounds of proposals; later rounds match few nodes
-HEAVIEST = 0.015  # largest weight of a coarse node over the total weight
+MAX_ROUNDS = 6  # of proposals; later rounds match few nodes
+MAX_NODE_SHARE = 0.015  # weight of a coarse node over the total weight
 MATCHED = np.int32(2**31 - 1)  # weight that excludes a node from proposals
 MAX_UNMATCHED_SHARE = 0.15  # share of unmatched nodes above which pairs at distance two are matched
 
@@ -117,7 +117,7 @@ def _match(graph, heaviest, seed):
     free = np.arange(n).astype(np.int32)
     open_weight = graph.weight.copy()
     free_count = n
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         propose(graph, free[:free_count], mate, open_weight, proposal, heaviest, seed)
         free_count = accept(free[:free_count], mate, open_weight, proposal)
         if free_count == 0:
@@ -127,11 +127,12 @@ def _match(graph, heaviest, seed):
 
 
 @inner
-def _append_neighbours(graph, v, coarse, coarse_of, place, base, near, edge, count):
+def _append_neighbours(graph, v, coarse_of, place, coarse, base, count):
     """Add the coarse neighbours of fine node v to the row at `base`; return its new length."""
+    near, edge = coarse.near, coarse.edge
     for p in range(graph.begin[v], graph.begin[v + 1]):
         c = coarse_of[graph.near[p]]
-        if c == coarse:
+        if c == coarse_of[v]:
             continue
         q = place[c]
         if q < 0:
@@ -174,35 +175,35 @@ def count_max_entries(graph, mate, first, last):
     return entries
 
 
-@inner
-def contract(graph, mate, coarse_of, first, last, place, k, q, begin, near, edge, weight):
+@allocating
+def contract(graph, mate, coarse_of, coarse, first, last, k, q):
     """Write the rows of the coarse graph for the pairs of a range, from row k and entry q on.
 
-    `place` is -1 for each coarse node, on entry and on return. ``begin[k + 1]`` receives the end of
-    row k, relative to the first entry of the range. Return the number of entries.
+    ``coarse.begin[k + 1]`` receives the end of row k, relative to the first entry of the range.
+    Return the number of entries.
     """
-    start = q
+    start, place = q, np.full(coarse.weight.size, -1, np.int32)
     for v in range(first, last):
-        u, c = mate[v], coarse_of[v]
+        u = mate[v]
         if u < v:
             continue
-        length = _append_neighbours(graph, v, c, coarse_of, place, q, near, edge, 0)
-        weight[k] = graph.weight[v]
+        length = _append_neighbours(graph, v, coarse_of, place, coarse, q, 0)
+        coarse.weight[k] = graph.weight[v]
         if u != v:
-            length = _append_neighbours(graph, u, c, coarse_of, place, q, near, edge, length)
-            weight[k] += graph.weight[u]
+            length = _append_neighbours(graph, u, coarse_of, place, coarse, q, length)
+            coarse.weight[k] += graph.weight[u]
         for p in range(q, q + length):
-            place[near[p]] = -1
+            place[coarse.near[p]] = -1
         q += length
         k += 1
-        begin[k] = q - start
+        coarse.begin[k] = q - start
     return q - start
 
 
 @jit
 def heaviest_node(total):
     """Return the largest weight of a coarse node for a graph of weight `total`."""
-    return max(np.int64(HEAVIEST * total), np.int64(2))
+    return max(np.int64(MAX_NODE_SHARE * total), np.int64(2))
 
 
 @allocating
@@ -216,6 +217,6 @@ def coarser(graph, total, seed):
     capacity = count_max_entries(graph, mate, 0, n)
     begin, weight = np.zeros(count + 1, np.int64), np.empty(count, np.int32)
     near, edge = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-    place = np.full(count, -1, np.int32)
-    used = contract(graph, mate, coarse_of, 0, n, place, 0, 0, begin, near, edge, weight)
+    coarse = Weighted(begin, near, edge, weight)
+    used = contract(graph, mate, coarse_of, coarse, 0, n, 0, 0)
     return Weighted(begin, near[:used], edge[:used], weight), coarse_of

@@ -14,25 +14,17 @@ from .leaves import order_inside
 from .levels import team_levels
 from .split import dissect_to_leaves, leaf_size, split
 from .task_pool import TaskPool, work_off
-from .team import RANGE, Team
+from .team import MIN_RANGE_EDGES, Team
 
 MIN_EDGES_PER_THREAD = 20_000  # least edges of a component per thread that coarsens it
-GRAIN = 5_000  # most nodes of a part that one thread dissects down to leaves
+MAX_SERIAL_NODES = 5_000  # nodes of a part that one thread dissects down to leaves
 
 
 class Component:
     """A connected graph and the order of its nodes, which its parts fill in.
 
-    Attributes
-    ----------
-    compressed : CompressedGraph
-        The graph.
-    perm : (n,) int32 array
-        The node eliminated k-th.
-    leaf : int
-        Most nodes of a leaf.
-    stop : (1,) int32 array
-        Nonzero once the run is cancelled.
+    `perm` is the node eliminated k-th, `leaf` the largest number of nodes of a leaf, and
+    ``stop[0]`` is nonzero once the run is cancelled.
     """
 
     def __init__(self, compressed: CompressedGraph, stop: np.ndarray) -> None:
@@ -86,8 +78,9 @@ class DissectionPart(NamedTuple):
         n = names.size
         if component.stop[0]:
             return []
-        if n > GRAIN:
-            share = min(threads * n // component.perm.size, levels.graph.near.size // RANGE)
+        if n > MAX_SERIAL_NODES:
+            ranges = levels.graph.near.size // MIN_RANGE_EDGES
+            share = min(threads * n // component.perm.size, ranges)
             sides = (
                 Team(share, component.stop).split(levels, names, seed)
                 if share > 1

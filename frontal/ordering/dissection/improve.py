@@ -6,8 +6,6 @@ moves after the best state are undone. The work is proportional to the edges aro
 
 References: C. M. Fiduccia, R. M. Mattheyses, 19th DAC (1982); C. Ashcraft, J. W. H. Liu, SIAM J.
 Matrix Anal. Appl. 19 (1998), and G. Karypis's METIS, for separators of nodes.
-
-The weight of a side is limited, absolutely and as a share, in percent, of the weight of both sides.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import numpy as np
 from ...compile.jit import allocating, inner
 from .graph import SEPARATOR
 
-PASSES = 3  # most passes
+MAX_PASSES = 3
 PATIENCE = 100  # moves without a better state that end a pass
 ABSENT = -1  # position of a node that is not in the heap
 
@@ -30,6 +28,23 @@ WEIGHT, RANK, MOVED = 4, 5, 6
 COLUMNS = 8
 # Entries of `RefinementWorkspace.sizes`, after the lengths of both heaps.
 MEMBERS, PULLED, MOVES, PASS = 2, 3, 4, 5
+
+
+class Limits(NamedTuple):
+    """Limits of the weight of a side: absolute, and in percent of the weight of both sides."""
+
+    weight: int
+    share: int
+
+
+class Bisection(NamedTuple):
+    """A graph (`node`: weights), side of each node, and weights of both sides and the separator."""
+
+    begin: np.ndarray
+    near: np.ndarray
+    node: np.ndarray
+    where: np.ndarray
+    weight: np.ndarray
 
 
 class RefinementWorkspace(NamedTuple):
@@ -140,8 +155,10 @@ def _change(state, heap, count, v, side, amount):
 
 
 @inner
-def _join(begin, near, node, where, state, member, count, v):
+def _join(parts, work, v):
     """Make v a member of the separator, in no heap."""
+    begin, near, node, where, _ = parts
+    state, count = work.state, work.sizes
     weight0 = weight1 = 0
     for p in range(begin[v], begin[v + 1]):
         u = near[p]
@@ -153,13 +170,14 @@ def _join(begin, near, node, where, state, member, count, v):
     state[v, PLACE] = state[v, PLACE + 1] = ABSENT
     state[v, WEIGHT], state[v, RANK] = node[v], count[MEMBERS]
     where[v] = SEPARATOR
-    member[count[MEMBERS]] = v
+    work.member[count[MEMBERS]] = v
     count[MEMBERS] += 1
 
 
 @inner
-def _leave(where, state, member, count, v, side):
+def _leave(where, work, v, side):
     """Remove v from the separator to a side."""
+    state, member, count = work.state, work.member, work.sizes
     count[MEMBERS] -= 1
     last = member[count[MEMBERS]]
     member[state[v, RANK]] = last
@@ -168,10 +186,12 @@ def _leave(where, state, member, count, v, side):
 
 
 @inner
-def _pull(begin, near, node, where, weight, state, heap, member, pulled, count, u):
+def _pull(parts, work, u):
     """Pull u from its side into the separator."""
+    begin, near, node, where, weight = parts
+    state, heap, count = work.state, work.heap, work.sizes
     side = where[u]
-    _join(begin, near, node, where, state, member, count, u)
+    _join(parts, work, u)
     weight[side] -= node[u]
     weight[SEPARATOR] += node[u]
     for p in range(begin[u], begin[u + 1]):
@@ -181,16 +201,18 @@ def _pull(begin, near, node, where, weight, state, heap, member, pulled, count, 
     if state[u, MOVED] != count[PASS]:
         _push(state, heap, count, 0, u)
         _push(state, heap, count, 1, u)
-    pulled[count[PULLED]] = u
+    work.pulled[count[PULLED]] = u
     count[PULLED] += 1
 
 
 @inner
-def _move(begin, near, node, where, weight, state, heap, member, pulled, count, v, side):
+def _move(parts, work, v, side):
     """Move v from the separator to a side, and pull in its neighbours on the opposite side."""
+    begin, near, node, where, weight = parts
+    state, heap, count = work.state, work.heap, work.sizes
     _drop(state, heap, count, 0, v)
     _drop(state, heap, count, 1, v)
-    _leave(where, state, member, count, v, side)
+    _leave(where, work, v, side)
     state[v, MOVED] = count[PASS]
     weight[SEPARATOR] -= node[v]
     weight[side] += node[v]
@@ -199,27 +221,29 @@ def _move(begin, near, node, where, weight, state, heap, member, pulled, count, 
         if where[u] == SEPARATOR:
             _change(state, heap, count, u, side, node[v])
         elif where[u] == 1 - side:
-            _pull(begin, near, node, where, weight, state, heap, member, pulled, count, u)
+            _pull(parts, work, u)
 
 
 @inner
-def _undo(begin, near, node, where, weight, state, member, pulled, history, until, count):
+def _undo(parts, work):
     """Undo the last move."""
+    begin, near, node, where, weight = parts
+    state, count = work.state, work.sizes
     count[MOVES] -= 1
-    v = history[count[MOVES]]
+    v = work.history[count[MOVES]]
     side = where[v]
-    first = until[count[MOVES]]
+    first = work.until[count[MOVES]]
     while count[PULLED] > first:
         count[PULLED] -= 1
-        u = pulled[count[PULLED]]
-        _leave(where, state, member, count, u, 1 - side)
+        u = work.pulled[count[PULLED]]
+        _leave(where, work, u, 1 - side)
         weight[SEPARATOR] -= node[u]
         weight[1 - side] += node[u]
         for p in range(begin[u], begin[u + 1]):
             x = near[p]
             if where[x] == SEPARATOR:
                 state[x, INSIDE + 1 - side] += node[u]
-    _join(begin, near, node, where, state, member, count, v)
+    _join(parts, work, v)
     weight[side] -= node[v]
     weight[SEPARATOR] += node[v]
     for p in range(begin[v], begin[v + 1]):
@@ -229,47 +253,45 @@ def _undo(begin, near, node, where, weight, state, member, pulled, history, unti
 
 
 @inner
-def _may_move(weight, state, v, side, max_weight, share):
-    """Return whether v may move to a side; the `share` limits only the heavier side."""
+def _may_move(weight, state, v, side, limits):
+    """Return whether v may move to a side; the share limits only the heavier side."""
     new_weight = weight[side] + state[v, WEIGHT]
-    if new_weight > max_weight:
+    if new_weight > limits.weight:
         return False
     both = new_weight + weight[1 - side] - state[v, INSIDE + 1 - side]
-    return 100 * new_weight <= share * both or weight[side] <= weight[1 - side]
+    return 100 * new_weight <= limits.share * both or weight[side] <= weight[1 - side]
 
 
 @inner
-def _next(weight, state, heap, count, max_weight, share):
+def _next(weight, work, limits):
     """Return the best move that leaves no side too heavy: (node, side); node -1 if none."""
+    state, heap, count = work.state, work.heap, work.sizes
     while count[0] + count[1] > 0:
         side = np.int64(weight[1] < weight[0])  # ties: move to the lighter side
         if count[side] == 0:
             side = 1 - side
-        elif count[1 - side] > 0 and weight[1 - side] <= max_weight:
+        elif count[1 - side] > 0 and weight[1 - side] <= limits.weight:
             rival = heap[1 - side, 0]
             better = _gain(state, 1 - side, rival) > _gain(state, side, heap[side, 0])
-            if better and _may_move(weight, state, rival, 1 - side, max_weight, share):
+            if better and _may_move(weight, state, rival, 1 - side, limits):
                 side = 1 - side
         v = heap[side, 0]
-        if _may_move(weight, state, v, side, max_weight, share):
+        if _may_move(weight, state, v, side, limits):
             return v, side
         _drop(state, heap, count, side, v)
     return np.int32(-1), np.int64(0)
 
 
 @inner
-def _overweight(weight, max_weight, share):
-    limit = min(max_weight, share * (weight[0] + weight[1]) // 100)
+def _overweight(weight, limits):
+    limit = min(limits.weight, limits.share * (weight[0] + weight[1]) // 100)
     return max(max(weight[0], weight[1]) - limit, 0)
 
 
 @inner
-def is_better(weight, reference, max_weight, share):
+def is_better(weight, reference, limits):
     """Return whether a state is better: by overweight, then separator weight, then balance."""
-    over, reference_over = (
-        _overweight(weight, max_weight, share),
-        _overweight(reference, max_weight, share),
-    )
+    over, reference_over = _overweight(weight, limits), _overweight(reference, limits)
     if over != reference_over:
         return over < reference_over
     if weight[SEPARATOR] != reference[SEPARATOR]:
@@ -284,49 +306,48 @@ def _copy(weight, best):
 
 
 @inner
-def _run_pass(graph, where, weight, work, max_weight, share, best):
+def _run_pass(parts, work, limits, best):
     """Run one pass; return whether it found a better state."""
-    begin, near, node = graph.begin, graph.near, graph.weight
-    state, heap, member, pulled, history, until, count = work
-    count[0] = count[1] = count[PULLED] = count[MOVES] = until[0] = 0
+    weight, state, heap, count = parts.weight, work.state, work.heap, work.sizes
+    count[0] = count[1] = count[PULLED] = count[MOVES] = work.until[0] = 0
     count[PASS] += 1
     for k in range(count[MEMBERS]):
         for side in range(2):
-            _push(state, heap, count, side, member[k])
+            _push(state, heap, count, side, work.member[k])
     _copy(weight, best)
     best_moves = 0
     patience = min(PATIENCE, count[MEMBERS] // 2 + 10)
     while count[MOVES] - best_moves < patience:
-        v, side = _next(weight, state, heap, count, max_weight, share)
+        v, side = _next(weight, work, limits)
         if v < 0:
             break
-        _move(begin, near, node, where, weight, state, heap, member, pulled, count, v, side)
-        history[count[MOVES]] = v
+        _move(parts, work, v, side)
+        work.history[count[MOVES]] = v
         count[MOVES] += 1
-        until[count[MOVES]] = count[PULLED]
-        if is_better(weight, best, max_weight, share):
+        work.until[count[MOVES]] = count[PULLED]
+        if is_better(weight, best, limits):
             _copy(weight, best)
             best_moves = count[MOVES]
     for side in range(2):
         for k in range(count[side]):
             state[heap[side, k], PLACE + side] = ABSENT
     while count[MOVES] > best_moves:
-        _undo(begin, near, node, where, weight, state, member, pulled, history, until, count)
+        _undo(parts, work)
     return best_moves > 0
 
 
 @allocating
-def refine(graph, where, weight, work, max_weight, share):
-    """Make a separator lighter, and sides within `max_weight` and `share`, as far as possible.
+def refine(graph, where, weight, work, limits):
+    """Make a separator lighter, and the sides within the limits, as far as possible.
 
     `where` holds the side of each node, `weight` the weights of both sides and the separator.
     """
-    begin, near, node = graph.begin, graph.near, graph.weight
+    parts = Bisection(graph.begin, graph.near, graph.weight, where, weight)
     best = np.empty_like(weight)
     work.sizes[MEMBERS] = 0
     for v in range(where.size):
         if where[v] == SEPARATOR:
-            _join(begin, near, node, where, work.state, work.member, work.sizes, v)
-    for _ in range(PASSES):
-        if not _run_pass(graph, where, weight, work, max_weight, share, best):
+            _join(parts, work, v)
+    for _ in range(MAX_PASSES):
+        if not _run_pass(parts, work, limits, best):
             break

@@ -8,14 +8,14 @@ import numpy as np
 
 from ..graph import Graph, dense_limit
 from ..shape import has_no_triangles
-from .layers import LIGHTER, cut, sort_dense
+from .layers import MIN_REDUCTION, Marked, cut, sort_dense
 from .leaves import Leaf, empty_labels, order_leaf
 from .merged_trees import graft
 from .task_pool import TaskPool, work_off
 
-MIN_LEAVES = 64  # least leaves of a large graph
+MIN_LEAVES = 64  # of a large graph
 MIN_CUT_NODES = 400  # nodes; larger parts may be cut
-SECTION = 0.8  # largest layer of a grid from a corner, halfway along the diagonal, over n^(2/3)
+GRID_SECTION = 0.8  # weight over n^(2/3) of the largest layer of a grid from a corner
 
 Ordered = tuple[np.ndarray, np.ndarray, np.ndarray]  # nodes; parent and count of each column
 
@@ -23,18 +23,15 @@ Ordered = tuple[np.ndarray, np.ndarray, np.ndarray]  # nodes; parent and count o
 class _Common:
     """State that the parts of a graph share.
 
-    Attributes
-    ----------
-    leaves, separators : dict
-        Ordered parts, and nodes of nonempty separators, by position in the elimination order.
-    uncut : bool
-        Whether the graph has no light separator.
+    `leaves` and nonempty `separators` are stored by position in the elimination order; `uncut` is
+    whether the graph has no light separator.
     """
 
     def __init__(self, graph: Graph, weights: np.ndarray, stop: np.ndarray) -> None:
         n = graph.n
         self.graph, self.weights, self.stop = graph, weights, stop
-        self.mark, self.place = np.empty((2, n), np.int32)
+        mark, place = np.empty((2, n), np.int32)
+        self.marked = Marked(graph.indptr, graph.indices, weights, mark, place)
         self.leaves: dict[int, Leaf] = {}
         self.separators: dict[int, np.ndarray] = {}
         self.leaf = max(n // MIN_LEAVES, MIN_CUT_NODES)
@@ -47,14 +44,13 @@ class _Common:
         In a grid without triangles the layers from any corner are equally light.
         """
         names, limit = np.empty(self.graph.n, np.int32), dense_limit(self.graph)
-        size, corner = map(int, sort_dense(self.graph.indptr, limit, self.mark, names))
+        size, corner = map(int, sort_dense(self.graph.indptr, limit, self.marked.mark, names))
         self.size = size
         self.separate(size, names[size:])
-        if has_no_triangles(self.graph):
-            return LayeredPart(
-                self, names[:size], 0, corner, int(SECTION * size ** (2 / 3) / LIGHTER)
-            )
-        return LayeredPart(self, names[:size], 0, 0, 0)
+        if not has_no_triangles(self.graph):
+            return LayeredPart(self, names[:size], 0, 0, 0)
+        above = int(GRID_SECTION * size ** (2 / 3) / MIN_REDUCTION)
+        return LayeredPart(self, names[:size], 0, corner, above)
 
     def order(self, first: int, names: np.ndarray) -> None:
         """Order the nodes `names` at position `first` by minimum degree."""
@@ -93,20 +89,8 @@ class LayeredPart(NamedTuple):
         if common.stop[0] or not names.size:
             return []
         if names.size > common.leaf:
-            graph = common.graph
             start = names[self.start]
-            names, *sizes = cut(
-                graph.indptr,
-                graph.indices,
-                common.weights,
-                common.mark,
-                common.place,
-                first,
-                names,
-                start,
-                self.above,
-                common.stop,
-            )
+            names, *sizes = cut(common.marked, first, names, start, self.above, common.stop)
             size0, size1, weight = map(int, sizes)
             if size0:
                 common.separate(first + size0 + size1, names[size0 + size1 :])

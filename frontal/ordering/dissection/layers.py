@@ -9,22 +9,45 @@ F. Pellegrini, Parallel Comput. 34 (2008), for refinement in a band.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ...compile.jit import allocating, inner, jit
-from .bisect import LARGEST_SIDE
+from .bisect import MAX_SIDE_SHARE
 from .graph import SEPARATOR, Weighted
-from .improve import make_work, refine
+from .improve import Limits, make_work, refine
 from .start import ALL
 
-SEARCHES = 3  # most searches for a separator
-BAND = 3  # layers on either side into which a separator may move
-MARKS = SEARCHES + 1  # distinct marks per node that a part uses
-MIN_SIDE_WEIGHT = 0.1  # least weight of a side, as a share of the part
-HEAVY = 4.0  # weight of a separator over n^(2/3) above which the graph is no mesh
-LIGHT = 1.05  # weight over sqrt(n) of a separator of a plane square, too light for another search
-LIGHTER = 0.5  # weight of a separator over the one above that makes another search useless
-FACE = 0.1  # least weight of the last layer over the best layer if the part ends with a face
+MAX_SEARCHES = 3  # for a separator
+BAND_LAYERS = 3  # layers on either side into which a separator may move
+MARKS = MAX_SEARCHES + 1  # distinct marks per node that a part uses
+MIN_SIDE_SHARE = 0.1  # weight of a side over that of the part
+MAX_MESH_SEPARATOR = 4.0  # weight of a separator over n^(2/3): above it the graph is no mesh
+PLANE_SEPARATOR = 1.05  # weight over sqrt(n) of a separator of a plane square: light enough
+MIN_REDUCTION = 0.5  # weight of a separator over the one above that makes another search useless
+MIN_FACE = 0.1  # weight of the last layer over the best layer if the part ends with a face
+
+
+class Marked(NamedTuple):
+    """A weighted graph whose nodes have marks of their parts (see `cut`), and a workspace."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray
+    mark: np.ndarray
+    place: np.ndarray
+
+
+class _Search(NamedTuple):
+    """Layers of a breadth-first search.
+
+    Layer k is ``queue[first[k] : first[k + 1]]``; all layers before it weigh ``below[k]``.
+    """
+
+    queue: np.ndarray
+    first: np.ndarray
+    below: np.ndarray
 
 
 @jit
@@ -49,13 +72,14 @@ def sort_dense(indptr, max_degree, mark, names):
 
 
 @inner
-def _search(indptr, indices, weights, mark, stamp, names, starts, queue, first, below, stop):
+def _find_layers(graph, stamp, names, starts, search, stop):
     """Append the nodes with mark `stamp` to a queue, layer by layer, with new mark ``stamp + 1``.
 
-    Layer k is ``queue[first[k] : first[k + 1]]``, and layer 0 is `starts`; all layers before
-    layer k weigh ``below[k]``. An empty layer separates components. Return the number of layers,
-    or 0 once ``stop[0]`` is nonzero.
+    Layer 0 is `starts`. An empty layer separates components. Return the number of layers, or 0
+    once ``stop[0]`` is nonzero.
     """
+    indptr, indices, weights, mark, _ = graph
+    queue, first, below = search
     count = scan = begin = 0
     end, heavy = starts.size, np.int64(0)
     first[0] = 0
@@ -94,21 +118,22 @@ def _best_layer(below, count):
     for k in range(1, count):
         side = min(below[k], below[count] - below[k + 1])
         share = (below[k + 1] - below[k] + 1) / max(side, 1)
-        if side > MIN_SIDE_WEIGHT * below[count] and share < best_share:
+        if side > MIN_SIDE_SHARE * below[count] and share < best_share:
             best, best_share = k, share
     return best, best_share
 
 
 @allocating
-def _next_starts(queue, first, below, count, best, turn):
+def _next_starts(search, count, best, turn):
     """Return the start of the next search: one node or all nodes of the last layer.
 
     If the last layer is a face, the second search begins at one node of it. The third search
     begins with the whole opposite face, so that its layers are parallel to that face.
     """
+    queue, first, below = search
     last, n = first[count - 1], queue.size
     end, layer_weight = below[count] - below[count - 1], below[best + 1] - below[best]
-    face = best >= 0 and end >= FACE * layer_weight
+    face = best >= 0 and end >= MIN_FACE * layer_weight
     if face and turn > 0:
         return queue[last:].copy()
     at = last + (n - last) // 4 if face or turn > 0 else n - 1
@@ -116,12 +141,13 @@ def _next_starts(queue, first, below, count, best, turn):
 
 
 @allocating
-def _band(indptr, indices, weights, mark, stamp, place, queue, low, high, middle):
+def _band(graph, stamp, queue, low, high, middle):
     """Return the graph of a band of layers, ``queue[low:high]``, and two nodes for the rest.
 
     The last two nodes represent all nodes before and after the band. The neighbours outside the
     band of a node at q belong to the latter if q is at least `middle`, the end of the separator.
     """
+    indptr, indices, weights, mark, place = graph
     size, capacity = high - low, 0
     for q in range(low, high):
         place[queue[q]] = q
@@ -155,8 +181,8 @@ def _refined(graph, first, below, k, low, count):
     weight[SEPARATOR] = below[k + 1] - below[k]
     # nodes outside the band do not move
     graph.weight[size], graph.weight[size + 1] = weight[0], weight[1]
-    max_weight = max(np.int64(LARGEST_SIDE * below[count]), max(weight[0], weight[1]))
-    refine(graph, where, weight, make_work(size + 2), max_weight, ALL)
+    max_weight = max(np.int64(MAX_SIDE_SHARE * below[count]), max(weight[0], weight[1]))
+    refine(graph, where, weight, make_work(size + 2), Limits(max_weight, np.int64(ALL)))
     return where, weight
 
 
@@ -189,18 +215,14 @@ def _sort_out(queue, low, high, where, out, mark, stamp):
 
 
 @jit
-def cut(indptr, indices, weights, mark, place, begin, names, start, above, stop):
+def cut(graph, begin, names, start, above, stop):
     """Separate a part of a graph.
 
     Parameters
     ----------
-    indptr, indices, weights : int64, int32, int32 arrays
-        The whole graph.
-    mark : (n,) int32 array
-        ``MARKS * begin`` for all nodes of the part; no other node has a mark from there up to
-        ``MARKS * (begin + m)``. On return the same holds for each side; the separator has -1.
-    place : (n,) int32 array
-        Workspace.
+    graph : Marked
+        `mark` is ``MARKS * begin`` for all nodes of the part; no other node has a mark from there
+        up to ``MARKS * (begin + m)``. On return the same holds for each side; the separator has -1.
     begin : int
         Position of the part in the elimination order.
     names : (m,) int32 array
@@ -226,29 +248,28 @@ def cut(indptr, indices, weights, mark, place, begin, names, start, above, stop)
     first, below = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64)
     layers, sums, layer, layered = first[:0], below[:0], np.int64(0), np.int64(0)
     best_share, starts = np.inf, np.full(1, start, np.int32)
-    for turn in range(SEARCHES):
-        count = _search(
-            indptr, indices, weights, mark, stamp, names, starts, queue, first, below, stop
-        )
+    for turn in range(MAX_SEARCHES):
+        search = _Search(queue, first, below)
+        count = _find_layers(graph, stamp, names, starts, search, stop)
         if count == 0:
             break
         stamp += 1
         k, share = _best_layer(below, count)
-        starts = _next_starts(queue, first, below, count, k, turn)
+        starts = _next_starts(search, count, k, turn)
         if k >= 0 and share < best_share:
             best_share, layer, layered = share, k, count
             layers, sums = first[: count + 1].copy(), below[: count + 1].copy()
             queue, best_queue = best_queue, queue
-            layer_weight = sums[k + 1] - sums[k]
-            if layer_weight <= max(LIGHT * np.sqrt(np.float64(sums[count])), LIGHTER * above):
+            separator, total = sums[k + 1] - sums[k], np.float64(sums[count])
+            if separator <= max(PLANE_SEPARATOR * np.sqrt(total), MIN_REDUCTION * above):
                 break
     if stop[0] != 0 or best_share == np.inf:
         return names, 0, 0, 0
-    low, high = layers[max(layer - BAND, 0)], layers[min(layer + BAND + 1, layered)]
-    middle = layers[layer + 1]
-    graph = _band(indptr, indices, weights, mark, stamp, place, best_queue, low, high, middle)
-    where, weight = _refined(graph, layers, sums, layer, low, layered)
-    if weight[SEPARATOR] > HEAVY * np.float64(sums[layered]) ** (2 / 3):
+    low = layers[max(layer - BAND_LAYERS, 0)]
+    high = layers[min(layer + BAND_LAYERS + 1, layered)]
+    band = _band(graph, stamp, best_queue, low, high, layers[layer + 1])
+    where, weight = _refined(band, layers, sums, layer, low, layered)
+    if weight[SEPARATOR] > MAX_MESH_SEPARATOR * np.float64(sums[layered]) ** (2 / 3):
         return names, 0, 0, 0
-    size0, size1 = _sort_out(best_queue, low, high, where, queue, mark, MARKS * begin)
+    size0, size1 = _sort_out(best_queue, low, high, where, queue, graph.mark, MARKS * begin)
     return queue, size0, size1, weight[SEPARATOR]

@@ -91,23 +91,10 @@ def _with_halo(indptr, indices, names, label):
 def order_inside(
     graph: Graph, names: np.ndarray, class_of: np.ndarray, label: np.ndarray
 ) -> np.ndarray:
-    """Order a part of a graph, class by class.
+    """Return the nodes `names` of a part in elimination order, class by class.
 
-    Parameters
-    ----------
-    graph : Graph
-        The whole graph.
-    names : (m,) int32 array
-        Nodes of the part.
-    class_of : (m,) int32 array
-        Class of each node of the part.
-    label : (graph.n,) int32 array
-        Workspace: -1 everywhere, on entry and on return.
-
-    Returns
-    -------
-    (m,) int32 array
-        `names` in elimination order.
+    `class_of` is the class of each of these nodes. `label` is a workspace: -1 for each node of the
+    graph, on entry and on return.
     """
     indptr, indices, _ = _with_halo(graph.indptr, graph.indices, names, label)
     return names[amd_inside(indptr, indices, class_of)]
@@ -165,13 +152,8 @@ def empty_labels(n):
 
 
 def order_leaf(graph: Graph, weights: np.ndarray, names: np.ndarray, label: np.ndarray) -> Leaf:
-    """Order a part of a graph and return it with its trees.
+    """Order a part of a graph and return it with its trees; `label` as in `order_inside`.
 
-    Parameters
-    ----------
-    graph, names, label
-        As in `order_inside`.
-    weights : (graph.n,) int32 array
-        Number of columns that each node represents.
+    `weights` is the number of columns that each node of the graph represents.
     """
     return Leaf(*_leaf(graph.indptr, graph.indices, weights, names, label))

@@ -25,10 +25,10 @@ from ...compile.tile_queue import (
     open_phase,
 )
 from ...machine.thread_group import Job, ThreadGroup, run_with_threads
-from .bisect import MIN_LEVEL_NODES, STALLED, with_levels
+from .bisect import MAX_COARSE_SHARE, MIN_LEVEL_NODES, with_levels
 from .coarsen import (
+    MAX_ROUNDS,
     MAX_UNMATCHED_SHARE,
-    ROUNDS,
     accept,
     contract,
     count_max_entries,
@@ -92,23 +92,16 @@ class SharedLevels(NamedTuple):
 def _shared(finest: Weighted, tiles: int) -> SharedLevels:
     n, nnz = finest.weight.size, finest.near.size
     nodes, entries = LEVELS_SIZE_RATIO * n + 1, LEVELS_SIZE_RATIO * nnz
-    graph = Weighted(
-        np.zeros(nodes + 1, np.int64),
-        np.empty(entries, np.int32),
-        np.empty(entries, np.int32),
-        np.empty(nodes, np.int32),
-    )
+    near, edge = np.empty((2, entries), np.int32)
+    weight, coarse_of = np.empty((2, nodes), np.int32)
+    graph = Weighted(np.zeros(nodes + 1, np.int64), near, edge, weight)
     first = np.zeros(MAX_LEVELS + 2, np.int64)
     first[1] = n
     return SharedLevels(
         finest,
-        Levels(graph, np.empty(nodes, np.int32), first),
-        np.empty(n, np.int32),
-        np.empty(n, np.int32),
-        np.empty(n, np.int32),
-        np.empty(n, np.int32),
-        np.empty(nnz, np.int32),
-        np.empty(nnz, np.int32),
+        Levels(graph, coarse_of, first),
+        *np.empty((4, n), np.int32),
+        *np.empty((2, nnz), np.int32),
         np.zeros((tiles + 1, 6), np.int64),
         np.array([0, 0, MIN_SHARED_EDGES, TILE]),
         np.zeros(STATE_SIZE, np.int64),
@@ -178,18 +171,10 @@ def _run(shared, kind, k, tile, tiles):
     elif kind == NUMBER:
         number_pairs(mate, first, last, count[tile, PAIRS], coarse_of)
     elif kind == CONTRACT:
-        place = np.full(count[tiles, PAIRS], -1, np.int32)
-        rows = levels.graph.begin[end:], shared.near, shared.edge, levels.graph.weight[end:]
+        begin, weights = levels.graph.begin[end:], levels.graph.weight[end:]
+        coarse = Weighted(begin, shared.near, shared.edge, weights[: count[tiles, PAIRS]])
         count[tile, USED] = contract(
-            graph,
-            mate,
-            coarse_of,
-            first,
-            last,
-            place,
-            count[tile, PAIRS],
-            count[tile, BEGIN],
-            *rows,
+            graph, mate, coarse_of, coarse, first, last, count[tile, PAIRS], count[tile, BEGIN]
         )
     else:
         _join(shared, tile, end, count[tile + 1, PAIRS])
@@ -216,7 +201,7 @@ def _phase(shared, kind, k, tiles):
 def _match(shared, k, tiles):
     """Match the nodes of level k; return whether all phases were completed."""
     count, done = shared.tally, _phase(shared, FREE, k, tiles)
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         done = done and _phase(shared, PROPOSE, k, tiles) and _phase(shared, ACCEPT, k, tiles)
         if not done or count[:tiles, OPEN].sum() == 0:
             break
@@ -238,7 +223,7 @@ def _make_level(shared, k, tiles):
         count[tile + 1, PAIRS] += count[tile, PAIRS]
         count[tile + 1, BEGIN] += count[tile, BEGIN]
     start, end, pairs = levels.first[k], levels.first[k + 1], count[tiles, PAIRS]
-    if pairs > STALLED * (end - start) or end + pairs > levels.coarse_of.size:
+    if pairs > MAX_COARSE_SHARE * (end - start) or end + pairs > levels.coarse_of.size:
         return False
     if not (_phase(shared, NUMBER, k, tiles) and _phase(shared, CONTRACT, k, tiles)):
         return False
@@ -297,17 +282,7 @@ def _appended(buffer: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
 
 
 def team_levels(graph: Weighted, seed: int, size: int, stop: np.ndarray) -> Levels:
-    """Return the levels of a graph as `bisect.with_levels`, by several threads.
-
-    Parameters
-    ----------
-    graph : Weighted
-    seed : int
-    size : int
-        Number of threads.
-    stop : (1,) int32 array
-        Nonzero once the run is cancelled.
-    """
+    """Return the levels of a graph as `bisect.with_levels`, by `size` threads."""
     shared = _shared(graph, size * TILES_PER_THREAD)
 
     helpers: list[Job[None]] = []

@@ -7,12 +7,14 @@ separators form a small graph, whose elimination tree is computed as for any oth
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ...compile.jit import jit
 from ...machine.threads import parallel_for
 from ..etree import postordered_tree
-from ..graph import Graph, copy_inside, count_inside
+from ..graph import Graph, Inside
 from .leaves import Leaf
 
 
@@ -44,49 +46,45 @@ def _root_graph(
     graph: Graph, others: np.ndarray, root: np.ndarray, beside: np.ndarray, roots: int
 ) -> Graph:
     """Return the graph of roots, then `others`; ``root[e]`` is adjacent to ``beside[e]``."""
-    label = np.full(graph.n, -1, np.int32)
-    label[others] = np.arange(roots, roots + others.size)
+    inside = Inside(graph, others, roots)
     begin = np.zeros(roots + others.size + 1, np.int64)
-    ends = np.append(0, np.cumsum(graph.indptr[others + 1] - graph.indptr[others]))
-    parallel_for(
-        lambda *bounds: count_inside(
-            graph.indptr, graph.indices, others, label, begin[roots:], *bounds
-        ),
-        ends,
-    )
-    _count_edges(label, root, beside, begin)
+    inside.count(begin[roots:])
+    _count_edges(inside.label, root, beside, begin)
     near = np.empty(int(begin[-1]), np.int32)
-    parallel_for(
-        lambda *bounds: copy_inside(
-            graph.indptr, graph.indices, others, label, begin[roots:], near, *bounds
-        ),
-        ends,
-    )
-    _scatter_edges(label, root, beside, begin, near)
+    inside.copy(begin[roots:], near)
+    _scatter_edges(inside.label, root, beside, begin, near)
     return Graph(begin, near, roots + others.size)
 
 
+class _Places(NamedTuple):
+    """Positions of trees or nodes: first node, first column, and parent of the last column."""
+
+    node: np.ndarray
+    column: np.ndarray
+    above: np.ndarray
+
+
 @jit
-def _plant(leaf, at_node, at_column, above, order, parent, counts):
-    """Copy the trees of a leaf to their positions, with the columns `above` as parents of roots."""
-    for r in range(at_node.size):
-        first, shift = leaf.column[r], at_column[r] - leaf.column[r]
+def _plant(leaf, at, order, parent, counts):
+    """Copy the trees of a leaf to their places."""
+    for r in range(at.node.size):
+        first, shift = leaf.column[r], at.column[r] - leaf.column[r]
         for k in range(first, leaf.column[r + 1]):
-            parent[k + shift] = leaf.parent[k] + shift if leaf.parent[k] >= 0 else above[r]
+            parent[k + shift] = leaf.parent[k] + shift if leaf.parent[k] >= 0 else at.above[r]
             counts[k + shift] = leaf.counts[k]
         for k in range(leaf.node[r], leaf.node[r + 1]):
-            order[at_node[r] + k - leaf.node[r]] = leaf.names[k]
+            order[at.node[r] + k - leaf.node[r]] = leaf.names[k]
 
 
 @jit
-def _plant_others(others, weights, at_node, at_column, above, rows, order, parent, counts):
+def _plant_others(others, widths, at, rows, order, parent, counts):
     """Place the nodes outside the leaves as `_plant`; `rows` are the counts of first columns."""
     for k in range(others.size):
-        order[at_node[k]] = others[k]
-        for i in range(weights[others[k]]):
-            column = at_column[k] + i
+        order[at.node[k]] = others[k]
+        for i in range(widths[k]):
+            column = at.column[k] + i
             parent[column], counts[column] = column + 1, rows[k] - i
-        parent[at_column[k] + weights[others[k]] - 1] = above[k]
+        parent[at.column[k] + widths[k] - 1] = at.above[k]
 
 
 def graft(
@@ -121,15 +119,16 @@ def graft(
     order = np.empty(graph.n, np.int32)
     parent, counts = np.empty((2, weights.sum()), np.int32)
 
+    def places(begin: int, end: int | None) -> _Places:
+        return _Places(at_node[begin:end], at_column[begin:end], over[begin:end])
+
     def work(begin: int, end: int) -> None:
         for leaf, start in zip(leaves[begin:end], first[begin:end], strict=True):
-            trees = slice(start, start + leaf.node.size - 1)
-            _plant(leaf, at_node[trees], at_column[trees], over[trees], order, parent, counts)
+            _plant(leaf, places(start, start + leaf.node.size - 1), order, parent, counts)
 
     parallel_for(work, np.cumsum([0] + [leaf.parent.size for leaf in leaves]))
-    tail = slice(first[-1], None)
-    at = at_node[tail], at_column[tail], over[tail], rows[rank[tail]]
-    _plant_others(others, weights, *at, order, parent, counts)
+    others_at, rows = places(first[-1], None), rows[rank[first[-1] :]]
+    _plant_others(others, widths, others_at, rows, order, parent, counts)
     return order, parent, counts
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ...compile.jit import allocating, inner, jit
 from .bisect import MIN_LEVEL_NODES, bisect
 from .graph import SEPARATOR, Levels, Weighted, scrambled
 
-LEAF = 300  # least limit of the nodes of a leaf
-LARGEST_LEAF = 5_000  # largest limit, for large graphs: their top separators determine the cost
-LEAVES = 100  # nodes of a graph over the limit between these bounds
+LEAF = 300  # nodes: least limit of a leaf
+LARGEST_LEAF = 5_000  # nodes: largest limit; top separators of large graphs determine the cost
+LEAVES = 100  # nodes of a graph over the limit of a leaf, between these bounds
 
 
 def leaf_size(n: int) -> int:
@@ -64,10 +66,19 @@ def number_side(levels, where, side):
     return label, weight[: first[level_count]].copy(), first[: level_count + 1].copy()
 
 
+class _Rows(NamedTuple):
+    """Rows of labelled nodes; `coarse_of` as in `Levels`."""
+
+    begin: np.ndarray
+    near: np.ndarray
+    edge: np.ndarray
+    coarse_of: np.ndarray
+
+
 @inner
-def _cut_out_rows(levels, k, label, from_, to, begin, near, edge, coarse_of, count, q):
-    """Append the rows of one level after `count` rows and q entries; return the new counts."""
-    graph, offset = levels.graph, levels.first[k]
+def _cut_out_rows(levels, k, label, from_, to, rows, count):
+    """Append the rows of one level after `count` rows; return the new number of rows."""
+    graph, offset, q = levels.graph, levels.first[k], rows.begin[count]
     coarse = levels.first[k + 1] if k + 2 < levels.first.size else np.int64(-1)
     for v in range(from_, to):
         if label[v] < 0:
@@ -75,13 +86,13 @@ def _cut_out_rows(levels, k, label, from_, to, begin, near, edge, coarse_of, cou
         for p in range(graph.begin[v], graph.begin[v + 1]):
             u = label[offset + graph.near[p]]
             if u >= 0:
-                near[q], edge[q] = u, graph.edge[p]
+                rows.near[q], rows.edge[q] = u, graph.edge[p]
                 q += 1
         up = label[coarse + levels.coarse_of[v]] if coarse >= 0 else np.int32(0)
-        coarse_of[count] = max(up, np.int32(0))
+        rows.coarse_of[count] = max(up, np.int32(0))
         count += 1
-        begin[count] = q
-    return count, q
+        rows.begin[count] = q
+    return count
 
 
 @jit
@@ -92,14 +103,14 @@ def cut_out(levels, label, from_, to):
         if label[v] >= 0:
             capacity += levels.graph.begin[v + 1] - levels.graph.begin[v]
             count += 1
-    begin = np.empty(count + 1, np.int64)
+    begin, coarse_of = np.empty(count + 1, np.int64), np.empty(count, np.int32)
     near, edge = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
-    coarse_of = np.empty(count, np.int32)
-    begin[0] = done = q = 0
+    rows = _Rows(begin, near, edge, coarse_of)
+    begin[0] = done = 0
     for k in range(levels.first.size - 1):
         low, high = max(from_, levels.first[k]), min(to, levels.first[k + 1])
-        done, q = _cut_out_rows(levels, k, label, low, high, begin, near, edge, coarse_of, done, q)
-    return begin, near[:q], edge[:q], coarse_of
+        done = _cut_out_rows(levels, k, label, low, high, rows, done)
+    return begin, near[: begin[done]], edge[: begin[done]], coarse_of
 
 
 @allocating

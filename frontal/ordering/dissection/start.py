@@ -10,12 +10,12 @@ import numpy as np
 
 from ...compile.jit import allocating, inner
 from .graph import SEPARATOR, scrambled
-from .improve import is_better, refine
+from .improve import Limits, is_better, refine
 
-STARTS = 8  # attempts
-CUT_PASSES = 4  # most passes over an edge cut
+ATTEMPTS = 8
+MAX_CUT_PASSES = 4  # passes over an edge cut
 CUT_PATIENCE = 20  # moves without a better cut that end a pass
-HEAVY = 3  # a separator is heavy if it weighs more than 1 / HEAVY of the total
+HEAVY_FRACTION = 3  # a separator is heavy if it weighs more than 1 / HEAVY_FRACTION of the total
 FAIR, ALL = 60, 100  # most percent of both sides on one: with heavy separators, and otherwise
 MAX_EDGE_CUT_NODES = (
     400  # nodes up to which the edge cut is refined, since each move scans all nodes
@@ -92,7 +92,7 @@ def _refine_cut(graph, where, weight, total, max_weight):
     gain = np.empty(n, np.int64)
     history = np.empty(n, np.int32)
     _cut_gains(graph, where, gain)
-    for _ in range(CUT_PASSES):
+    for _ in range(MAX_CUT_PASSES):
         fixed = np.zeros(n, np.bool_)
         moves = best_moves = saved = best_saved = 0
         while moves - best_moves < CUT_PATIENCE:
@@ -139,28 +139,29 @@ def _cover(graph, where, weight):
 
 
 @allocating
-def first_separator(graph, total, max_weight, work, seed, best, best_weight):
+def first_separator(graph, total, limits, work, seed, best, best_weight):
     """Compute several separators; store the sides of the best, refined one in `best`.
 
-    Return the largest share of both sides that one side may have, in percent. If all separators
-    are heavy, as in coarse graphs of expanders and around hubs, the lightest one leaves one large
-    side. Without a limit the small side would vanish, on this level and on all finer ones.
+    Return the limits for this and all finer levels. If all separators are heavy, as in coarse
+    graphs of expanders and around hubs, the lightest one leaves one large side. Without a limit of
+    its share the small side would vanish.
     """
     n = best.size
-    where = np.empty((STARTS, n), np.int8)
-    weight = np.empty((STARTS, 3), np.int64)
+    where = np.empty((ATTEMPTS, n), np.int8)
+    weight = np.empty((ATTEMPTS, 3), np.int64)
     lightest = total
-    for turn in range(STARTS):
+    for turn in range(ATTEMPTS):
         grown = _grow(graph, total // 2, scrambled(seed, turn), where[turn])
         if n <= MAX_EDGE_CUT_NODES:
-            _refine_cut(graph, where[turn], grown, total, max_weight)
+            _refine_cut(graph, where[turn], grown, total, limits.weight)
         _cover(graph, where[turn], weight[turn])
         lightest = min(lightest, weight[turn, SEPARATOR])
-    share = FAIR if HEAVY * lightest > total else ALL
+    share = np.int64(FAIR if HEAVY_FRACTION * lightest > total else ALL)
+    limits = Limits(limits.weight, share)
     chosen = 0
-    for turn in range(1, STARTS):
-        if is_better(weight[turn], weight[chosen], max_weight, share):
+    for turn in range(1, ATTEMPTS):
+        if is_better(weight[turn], weight[chosen], limits):
             chosen = turn
     best[:], best_weight[:] = where[chosen], weight[chosen]
-    refine(graph, best, best_weight, work, max_weight, share)
-    return share
+    refine(graph, best, best_weight, work, limits)
+    return limits

@@ -66,17 +66,10 @@ class _Open(Generic[Subgraph]):
 def work_off(
     subgraphs: list[Subgraph], work: Callable[[Subgraph], list[Subgraph]], threads: int
 ) -> None:
-    """Process parts, the largest first; each may return smaller parts.
+    """Process parts, the largest first, on `threads` threads with the calling one.
 
-    Parameters
-    ----------
-    subgraphs : list
-        Parts; each has an array `names`.
-    work : callable
-        Processes a part and returns smaller ones. Its exception is raised here once all threads
-        have stopped.
-    threads : int
-        Number of threads, with the calling one.
+    Each part has an array `names`; `work` may return smaller parts. An exception of `work` is
+    raised here once all threads have stopped.
     """
     open_ = _Open(subgraphs)
 

@@ -20,19 +20,11 @@ from .split import cut_out, number_side
 
 Result = TypeVar("Result")
 
-RANGE = 200_000  # least edges of a range that is worth a call
+MIN_RANGE_EDGES = 200_000  # edges of a range that is worth a call
 
 
 class Team:
-    """The threads that split a part.
-
-    Parameters
-    ----------
-    size : int
-        Number of threads.
-    stop : (1,) int32 array
-        Nonzero once the run is cancelled.
-    """
+    """The `size` threads that split a part, until ``stop[0]`` is nonzero."""
 
     def __init__(self, size: int, stop: np.ndarray) -> None:
         self._size, self._stop = size, stop
@@ -44,23 +36,18 @@ class Team:
         where = bisect(levels, seed, self._stop)
         sides = _each(number_side, [(levels, where, side) for side in (0, 1)])
         (levels0, names0), (levels1, names1) = (
-            self._side(levels, names, where, side, *numbered) for side, numbered in enumerate(sides)
+            (self._side(levels, *numbered), names[where == side])
+            for side, numbered in enumerate(sides)
         )
         return levels0, names0, levels1, names1, names[where == SEPARATOR]
 
     def _side(
-        self,
-        levels: Levels,
-        names: np.ndarray,
-        where: np.ndarray,
-        side: int,
-        label: np.ndarray,
-        weight: np.ndarray,
-        first: np.ndarray,
-    ) -> tuple[Levels, np.ndarray]:
+        self, levels: Levels, label: np.ndarray, weight: np.ndarray, first: np.ndarray
+    ) -> Levels:
+        """Return the levels of a side from the result of `number_side`."""
         rows = _each(cut_out, [(levels, label, *r) for r in self._ranges(levels.graph)])
         begin, near, edge, coarse_of = self._joined(rows)
-        return Levels(Weighted(begin, near, edge, weight), coarse_of, first), names[where == side]
+        return Levels(Weighted(begin, near, edge, weight), coarse_of, first)
 
     def _joined(self, rows: Sequence[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
         """Concatenate blocks of rows: begin, near, edge, and one value per node."""
@@ -71,10 +58,8 @@ class Team:
         node_data = np.empty(nodes[-1], np.int32)
 
         def copy_rows(k: int) -> None:
-            node_slice, entry_slice = (
-                slice(nodes[k], nodes[k + 1]),
-                slice(entries[k], entries[k + 1]),
-            )
+            node_slice = slice(nodes[k], nodes[k + 1])
+            entry_slice = slice(entries[k], entries[k + 1])
             np.add(rows[k][0][:-1], entries[k], out=begin[node_slice])
             near[entry_slice], edge[entry_slice], node_data[node_slice] = rows[k][1:]
 
@@ -83,7 +68,7 @@ class Team:
         return begin, near, edge, node_data
 
     def _ranges(self, graph: Weighted) -> list[tuple[int, int]]:
-        count = max(1, min(self._size, graph.near.size // RANGE))
+        count = max(1, min(self._size, graph.near.size // MIN_RANGE_EDGES))
         cuts = np.linspace(0, graph.weight.size, count + 1).astype(int).tolist()
         return list(itertools.pairwise(cuts))
 

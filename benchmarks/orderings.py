@@ -20,10 +20,12 @@ from rich.table import Table
 
 from cpu import files
 from frontal.io import read_matrix
+from frontal.matrix.canonical import canonical
+from frontal.numeric.method import LU
 from frontal.ordering import Graph, adjacency, order
 from frontal.problems import from_name
-from frontal.symbolic.diagonal import needs_matching
 from frontal.symbolic.matching import maximum_product_matching
+from frontal.symbolic.preprocess import looks_at_values
 from harness import MATRICES, RESULTS, commit, is_file, label, load, machine, now, versions
 
 GRIDS = (
@@ -55,7 +57,7 @@ BASELINE = "metis"
 def pattern(problem: str) -> Graph:
     """Return the graph that the solver would order."""
     A = read_matrix(problem) if is_file(problem) else from_name(problem)
-    if needs_matching(A):
+    if looks_at_values(canonical(A, kind="general"), LU):
         matching = maximum_product_matching(A)
         if matching.rank == A.shape[0]:
             A = A[matching.rows]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..machine.resources import CPU
+from ..ordering.etree import inverse
 from ..symbolic.plan import Plan, front_flops
 from . import show
 from .output import require_folder
@@ -94,8 +95,8 @@ def fill(axes: Axes, found: Analyzed) -> None:
     size = min(n, PIXELS)
     lower = factor_density(found.plan, size)
     columns = np.repeat(np.arange(n), np.diff(symbolic.indptr))
-    i = _inverse(found.row_perm)[symbolic.indices].astype(np.int64)
-    j = _inverse(found.perm)[columns].astype(np.int64)
+    i = inverse(found.row_perm)[symbolic.indices].astype(np.int64)
+    j = inverse(found.perm)[columns].astype(np.int64)
     i, j = (np.minimum(i, j), np.maximum(i, j)) if symbolic.method.one_triangle else (i, j)
     above = _binned(i[i < j] * size // n, j[i < j] * size // n, np.ones((i < j).sum()), size)
     most = (n / size) ** 2
@@ -142,12 +143,6 @@ def _counted(sizes: np.ndarray) -> np.ndarray:
 
 def _binned(i: np.ndarray, j: np.ndarray, weight: np.ndarray, size: int) -> np.ndarray:
     return np.bincount(i * size + j, weight, size * size).reshape(size, size)
-
-
-def _inverse(perm: np.ndarray) -> np.ndarray:
-    out = np.empty_like(perm)
-    out[perm] = np.arange(perm.size, dtype=perm.dtype)
-    return out
 
 
 def _stored(plan: Plan) -> int:

@@ -14,6 +14,7 @@ T. A. Davis, W. W. Hager and S. Rajamanickam, Algorithm 887, ACM TOMS 35 (2008).
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -190,7 +191,7 @@ def _restore_variables(node, work, head, first, last, weight, remaining, group):
 
 
 @allocating
-def _begun(indptr, indices, weights, group_of, dense):
+def _begun(indptr, indices, weights, group_of, dense) -> Any:
     """Return records, workspace, degree lists and hash buckets; used entries, total weight."""
     n, total = weights.size, np.int64(0)
     node = np.zeros(n, NODE)

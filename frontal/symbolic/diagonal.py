@@ -15,12 +15,10 @@ import scipy.sparse as sp
 from ..compile.jit import brief, jit
 from ..machine.threads import is_short, parallel_for
 from ..matrix.symmetry import compare_triangles
-from .matching import by_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .._typing import Sparse
 
 MIN_SYMMETRY = 0.6  # share of mirrored entries below which a matching saves fill
 TINY_DIAGONAL = 1e-8  # bound of a tiny diagonal entry over the largest entries of row and column
@@ -142,55 +140,18 @@ def columns_without_pivot(
     return _stranded(A.indptr, A.indices, A.data, tiny, place, start)
 
 
-def needs_matching(A: Sparse) -> bool:
-    """Return whether LU should permute rows by a matching before it orders ``A + A^T``.
+def mirrored_share(indptr: np.ndarray, indices: np.ndarray) -> float:
+    """Return the share of stored off-diagonal entries whose mirror image is stored, else 1.
 
-    It should if the pattern is far from symmetric (a matching then saves fill, up to a
-    factor of 80, while above 60 % symmetry it saves none), or if a diagonal entry is zero,
-    missing or below 1e-8 of the largest entries of its row and of its column.
-
-    Parameters
-    ----------
-    A : (n, n) sparse matrix or array
-        Real or complex.
+    The pattern is by columns with ascending rows. Stored zeros count as entries.
 
     Examples
     --------
     >>> import scipy.sparse as sp
-    >>> needs_matching(sp.csc_array([[4.0, 1.0], [2.0, 3.0]]))
-    False
-    >>> needs_matching(sp.csc_array([[4.0, 1.0], [2.0, 0.0]]))
-    True
-    """
-    A = by_columns(A)
-    return bool(tiny_diagonal(A).any() or pattern_symmetry(A) < MIN_SYMMETRY)
-
-
-def pattern_symmetry(A: Sparse) -> float:
-    """Return the share of stored off-diagonal entries whose mirror image is stored too.
-
-    Parameters
-    ----------
-    A : (n, n) sparse matrix or array
-        Real or complex; stored zeros count as entries.
-
-    Returns
-    -------
-    float
-        Between 0 and 1; 1 for a diagonal matrix.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> pattern_symmetry(sp.csc_array([[1, 2, 0], [3, 0, 0], [4, 5, 0]]))
+    >>> A = sp.csc_array([[1, 2, 0], [3, 0, 0], [4, 5, 0]])
+    >>> mirrored_share(A.indptr.astype(np.int64), A.indices)
     0.5
     """
-    A = by_columns(A)
-    return mirrored_share(A.indptr.astype(np.int64, copy=False), A.indices)
-
-
-def mirrored_share(indptr: np.ndarray, indices: np.ndarray) -> float:
-    """Return `pattern_symmetry` of a pattern by columns with ascending rows."""
     if not is_short(indptr) and compare_triangles(indptr, indices, None, False):
         return 1.0  # the usual case, which threads check faster
     return _mirrored_share(indptr, indices)

@@ -97,8 +97,9 @@ def _begun(indptr, indices, perm, iperm, start, parent, updates):
         front[s].last, front[s].up = NONE, parent[s]
         front[s].begin, front[s].low = start[s], s
     for s in range(parent.size):
-        if parent[s] >= 0:
-            front[parent[s]].low = min(front[parent[s]].low, front[s].low)
+        above = int(parent[s])
+        if above >= 0:
+            front[above].low = min(front[above].low, front[s].low)
     rows, relative = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], np.int32)
     at = np.empty(perm.size, np.int32)
     return _FrontRows(

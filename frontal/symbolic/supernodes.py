@@ -81,7 +81,7 @@ class _Amalgamation(NamedTuple):
 
     first: np.ndarray
     parent: np.ndarray
-    count: np.ndarray
+    counts: np.ndarray
     tie: np.ndarray
     owner: np.ndarray
     into: np.ndarray
@@ -160,7 +160,7 @@ def _begin(state, model, begin, end):
     far = 0
     for s in range(begin, end):
         last = first[s + 1] - 1
-        k, m = first[s + 1] - first[s], state.count[last] - 1
+        k, m = first[s + 1] - first[s], state.counts[last] - 1
         state.into[s], state.above[s], state.columns[s], state.updates[s] = s, -1, k, m
         state.seconds[s] = _front_seconds(k, m, model)
         if parent[last] >= 0:

@@ -27,7 +27,7 @@ import frontal
 from frontal import linalg
 from frontal.io import read_matrix, write_matrix, write_vector
 from frontal.ordering import order
-from frontal.symbolic.diagonal import needs_matching
+from frontal.symbolic.matching import maximum_product_matching
 
 from ..matrices import tridiagonal
 
@@ -179,7 +179,7 @@ GROUPS = {
                         *each(lambda B: linalg.spsolve(GOOD, B[:, :1] if B.format == "?" else B))],
     "read": lambda: each(read),
     "write": lambda: each(lambda A: write_matrix(Path(tempfile.gettempdir()) / "no.npz", A)),
-    "order": lambda: [*each(order), *each(needs_matching)],
+    "order": lambda: [*each(order), *each(maximum_product_matching)],
 }  # fmt: skip
 
 

@@ -21,34 +21,33 @@ MAX_PASSES = 3
 PATIENCE = 100  # moves without a better state that end a pass
 ABSENT = -1  # position of a node that is not in the heap
 
-# Columns of `RefinementWorkspace.state`: all that a move reads about a node, in half a cache line.
+# Columns of `Separator.state`: all that a move reads about a node, in half a cache line.
 INSIDE = 0  # and 1: weight of the node's neighbours on side 0 and 1
 PLACE = 2  # and 3: position of the node in the heap of side 0 and 1
 WEIGHT, RANK, MOVED = 4, 5, 6
 COLUMNS = 8
-# Entries of `RefinementWorkspace.sizes`, after the lengths of both heaps.
+# Entries of `Separator.sizes`, after the lengths of both heaps.
 MEMBERS, PULLED, MOVES, PASS = 2, 3, 4, 5
 
 
 class Limits(NamedTuple):
     """Limits of the weight of a side: absolute, and in percent of the weight of both sides."""
 
-    weight: int
-    share: int
+    weight: np.int64
+    share: np.int64
 
 
 class Bisection(NamedTuple):
-    """A graph (`node`: weights), side of each node, and weights of both sides and the separator."""
+    """A graph (`node`: weights of nodes) and the side of each node."""
 
     begin: np.ndarray
     near: np.ndarray
     node: np.ndarray
     where: np.ndarray
-    weight: np.ndarray
 
 
-class RefinementWorkspace(NamedTuple):
-    """Workspace for the refinement of graphs up to n nodes.
+class Separator(NamedTuple):
+    """State of a separator.
 
     Attributes
     ----------
@@ -58,8 +57,8 @@ class RefinementWorkspace(NamedTuple):
         Nodes that may move to side 0 and to side 1, the best first.
     member : (n,) int32 array
         Nodes of the separator.
-    pulled, history, until : int32 arrays
-        Nodes pulled in and nodes moved in this pass; length of `pulled` before each move.
+    pulled : int32 array
+        Nodes pulled in during this pass.
     sizes : (6,) int64 array
         Lengths of both heaps, of `member`, `pulled`, `history`, and the number of the pass.
     """
@@ -68,23 +67,28 @@ class RefinementWorkspace(NamedTuple):
     heap: np.ndarray
     member: np.ndarray
     pulled: np.ndarray
+    sizes: np.ndarray
+
+
+class RefinementWorkspace(NamedTuple):
+    """A separator, the nodes moved in this pass, and the length of `pulled` before each move."""
+
+    separator: Separator
     history: np.ndarray
     until: np.ndarray
-    sizes: np.ndarray
 
 
 @allocating
 def make_work(n):
     """Return a workspace for graphs of up to n nodes."""
-    return RefinementWorkspace(
+    separator = Separator(
         np.zeros((n, COLUMNS), np.int32),
         np.empty((2, n), np.int32),
         np.empty(n, np.int32),
         np.empty(2 * n, np.int32),  # a node can be pulled before its move and once after
-        np.empty(n, np.int32),
-        np.empty(n + 1, np.int32),
         np.zeros(6, np.int64),
     )
+    return RefinementWorkspace(separator, np.empty(n, np.int32), np.empty(n + 1, np.int32))
 
 
 @inner
@@ -155,10 +159,9 @@ def _change(state, heap, count, v, side, amount):
 
 
 @inner
-def _join(parts, work, v):
+def _join(parts, state, member, count, v):
     """Make v a member of the separator, in no heap."""
-    begin, near, node, where, _ = parts
-    state, count = work.state, work.sizes
+    begin, near, node, where = parts
     weight0 = weight1 = 0
     for p in range(begin[v], begin[v + 1]):
         u = near[p]
@@ -170,14 +173,13 @@ def _join(parts, work, v):
     state[v, PLACE] = state[v, PLACE + 1] = ABSENT
     state[v, WEIGHT], state[v, RANK] = node[v], count[MEMBERS]
     where[v] = SEPARATOR
-    work.member[count[MEMBERS]] = v
+    member[count[MEMBERS]] = v
     count[MEMBERS] += 1
 
 
 @inner
-def _leave(where, work, v, side):
+def _leave(where, state, member, count, v, side):
     """Remove v from the separator to a side."""
-    state, member, count = work.state, work.member, work.sizes
     count[MEMBERS] -= 1
     last = member[count[MEMBERS]]
     member[state[v, RANK]] = last
@@ -186,12 +188,12 @@ def _leave(where, work, v, side):
 
 
 @inner
-def _pull(parts, work, u):
+def _pull(parts, weight, separator, u):
     """Pull u from its side into the separator."""
-    begin, near, node, where, weight = parts
-    state, heap, count = work.state, work.heap, work.sizes
+    begin, near, node, where = parts
+    state, heap, member, pulled, count = separator
     side = where[u]
-    _join(parts, work, u)
+    _join(parts, state, member, count, u)
     weight[side] -= node[u]
     weight[SEPARATOR] += node[u]
     for p in range(begin[u], begin[u + 1]):
@@ -201,18 +203,18 @@ def _pull(parts, work, u):
     if state[u, MOVED] != count[PASS]:
         _push(state, heap, count, 0, u)
         _push(state, heap, count, 1, u)
-    work.pulled[count[PULLED]] = u
+    pulled[count[PULLED]] = u
     count[PULLED] += 1
 
 
 @inner
-def _move(parts, work, v, side):
+def _move(parts, weight, separator, v, side):
     """Move v from the separator to a side, and pull in its neighbours on the opposite side."""
-    begin, near, node, where, weight = parts
-    state, heap, count = work.state, work.heap, work.sizes
+    begin, near, node, where = parts
+    state, heap, member, _, count = separator
     _drop(state, heap, count, 0, v)
     _drop(state, heap, count, 1, v)
-    _leave(where, work, v, side)
+    _leave(where, state, member, count, v, side)
     state[v, MOVED] = count[PASS]
     weight[SEPARATOR] -= node[v]
     weight[side] += node[v]
@@ -221,29 +223,29 @@ def _move(parts, work, v, side):
         if where[u] == SEPARATOR:
             _change(state, heap, count, u, side, node[v])
         elif where[u] == 1 - side:
-            _pull(parts, work, u)
+            _pull(parts, weight, separator, u)
 
 
 @inner
-def _undo(parts, work):
+def _undo(parts, weight, work):
     """Undo the last move."""
-    begin, near, node, where, weight = parts
-    state, count = work.state, work.sizes
+    begin, near, node, where = parts
+    state, _, member, pulled, count = work.separator
     count[MOVES] -= 1
     v = work.history[count[MOVES]]
     side = where[v]
     first = work.until[count[MOVES]]
     while count[PULLED] > first:
         count[PULLED] -= 1
-        u = work.pulled[count[PULLED]]
-        _leave(where, work, u, 1 - side)
+        u = pulled[count[PULLED]]
+        _leave(where, state, member, count, u, 1 - side)
         weight[SEPARATOR] -= node[u]
         weight[1 - side] += node[u]
         for p in range(begin[u], begin[u + 1]):
             x = near[p]
             if where[x] == SEPARATOR:
                 state[x, INSIDE + 1 - side] += node[u]
-    _join(parts, work, v)
+    _join(parts, state, member, count, v)
     weight[side] -= node[v]
     weight[SEPARATOR] += node[v]
     for p in range(begin[v], begin[v + 1]):
@@ -263,9 +265,8 @@ def _may_move(weight, state, v, side, limits):
 
 
 @inner
-def _next(weight, work, limits):
+def _next(weight, state, heap, count, limits):
     """Return the best move that leaves no side too heavy: (node, side); node -1 if none."""
-    state, heap, count = work.state, work.heap, work.sizes
     while count[0] + count[1] > 0:
         side = np.int64(weight[1] < weight[0])  # ties: move to the lighter side
         if count[side] == 0:
@@ -306,25 +307,26 @@ def _copy(weight, best):
 
 
 @inner
-def _run_pass(parts, work, limits, best):
+def _run_pass(parts, weight, work, limits, best):
     """Run one pass; return whether it found a better state."""
-    weight, state, heap, count = parts.weight, work.state, work.heap, work.sizes
-    count[0] = count[1] = count[PULLED] = count[MOVES] = work.until[0] = 0
+    separator, history, until = work
+    state, heap, member, _, count = separator
+    count[0] = count[1] = count[PULLED] = count[MOVES] = until[0] = 0
     count[PASS] += 1
     for k in range(count[MEMBERS]):
         for side in range(2):
-            _push(state, heap, count, side, work.member[k])
+            _push(state, heap, count, side, member[k])
     _copy(weight, best)
     best_moves = 0
     patience = min(PATIENCE, count[MEMBERS] // 2 + 10)
     while count[MOVES] - best_moves < patience:
-        v, side = _next(weight, work, limits)
+        v, side = _next(weight, state, heap, count, limits)
         if v < 0:
             break
-        _move(parts, work, v, side)
-        work.history[count[MOVES]] = v
+        _move(parts, weight, separator, v, side)
+        history[count[MOVES]] = v
         count[MOVES] += 1
-        work.until[count[MOVES]] = count[PULLED]
+        until[count[MOVES]] = count[PULLED]
         if is_better(weight, best, limits):
             _copy(weight, best)
             best_moves = count[MOVES]
@@ -332,7 +334,7 @@ def _run_pass(parts, work, limits, best):
         for k in range(count[side]):
             state[heap[side, k], PLACE + side] = ABSENT
     while count[MOVES] > best_moves:
-        _undo(parts, work)
+        _undo(parts, weight, work)
     return best_moves > 0
 
 
@@ -342,12 +344,13 @@ def refine(graph, where, weight, work, limits):
 
     `where` holds the side of each node, `weight` the weights of both sides and the separator.
     """
-    parts = Bisection(graph.begin, graph.near, graph.weight, where, weight)
+    parts = Bisection(graph.begin, graph.near, graph.weight, where)
+    state, _, member, _, count = work.separator
     best = np.empty_like(weight)
-    work.sizes[MEMBERS] = 0
+    count[MEMBERS] = 0
     for v in range(where.size):
         if where[v] == SEPARATOR:
-            _join(parts, work, v)
+            _join(parts, state, member, count, v)
     for _ in range(MAX_PASSES):
-        if not _run_pass(parts, work, limits, best):
+        if not _run_pass(parts, weight, work, limits, best):
             break

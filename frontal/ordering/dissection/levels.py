@@ -97,11 +97,17 @@ def _shared(finest: Weighted, tiles: int) -> SharedLevels:
     graph = Weighted(np.zeros(nodes + 1, np.int64), near, edge, weight)
     first = np.zeros(MAX_LEVELS + 2, np.int64)
     first[1] = n
+    mate, proposal, node_weight, free = np.empty((4, n), np.int32)
+    rows = np.empty((2, nnz), np.int32)
     return SharedLevels(
         finest,
         Levels(graph, coarse_of, first),
-        *np.empty((4, n), np.int32),
-        *np.empty((2, nnz), np.int32),
+        mate,
+        proposal,
+        node_weight,
+        free,
+        rows[0],
+        rows[1],
         np.zeros((tiles + 1, 6), np.int64),
         np.array([0, 0, MIN_SHARED_EDGES, TILE]),
         np.zeros(STATE_SIZE, np.int64),

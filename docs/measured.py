@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
+
+from benchmarks.report import chart, dense, plots, results, sparse
 
 DOCS = Path(__file__).resolve().parent
 FOLDER = DOCS / "benchmarks"
-sys.path.insert(0, str(DOCS.parent / "benchmarks"))
-
-import gpu_behind
-import gpu_plots
-import harness
-import readme_chart
-import report
 
 # page: its heading, what is said first, and a pattern of the report's headings
 PAGES = {
@@ -42,34 +36,33 @@ def body(pattern: str, parts: dict[str, str]) -> str:
     return "\n\n".join(f"## {title}\n\n{text}" for title, text in found.items())
 
 
-def plots() -> str:
+def ladders() -> str:
     """Draw the ladders of some routines, and return the lines that show them."""
-    results = harness.RESULTS / "gpu_dense.jsonl"
-    chosen = [r for r in gpu_plots.collected(results) if r["routine"] in PLOTTED]
+    chosen = [r for r in dense.collected(dense.LADDER) if r["routine"] in PLOTTED]
     records = [r for r in chosen if r["dtype"] == "d"]
-    written = gpu_plots.draw(records, gpu_plots.ceilings(results), FOLDER)
+    written = plots.draw(records, dense.ceilings(dense.LADDER), FOLDER)
     return "\n\n".join(f"![GF/s against the size]({path.name})" for path in written)
 
 
 def main() -> None:
     """Write all pages."""
     FOLDER.mkdir(exist_ok=True)
-    parts = report.sections()
+    parts = results.sections()
     for name, (title, text, pattern) in PAGES.items():
-        extra = plots() if name == "dense" else ""
+        extra = ladders() if name == "dense" else ""
         sections = body(pattern, parts)
         (FOLDER / f"{name}.md").write_text(
             f"# {title}\n\n{text}\n\n{extra}\n\n{sections}\n", "utf-8"
         )
-    readme_chart.draw(FOLDER / "laplacian.svg")
+    chart.draw(FOLDER / "laplacian.svg")
     overview = [
         "# Benchmarks",
         "These pages are made from the measurements in `benchmarks/results`, which name machine, "
         "versions and commit; what they say was measured there, and nothing else.",
         "![Seconds from scratch and of a refactorization against n](laplacian.svg)",
-        readme_chart.caption(),
+        chart.caption(),
         "## Where it is behind",
-        gpu_behind.readme().split("\n\n", 1)[1],
+        sparse.summary(sparse.beside_cudss()),
         "```{toctree}\n:hidden:\n\n" + "\n".join(PAGES) + "\n```",
     ]
     (FOLDER / "index.md").write_text("\n\n".join(overview) + "\n", "utf-8")

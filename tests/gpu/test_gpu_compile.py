@@ -25,7 +25,7 @@ from ..conftest import ALL_SCALARS
 pytestmark = pytest.mark.skipif(
     nvrtc.folder() is None, reason="NVRTC is not here: pip install 'nvidia-cuda-nvrtc~=13.0'"
 )
-LADDER = Path(__file__).resolve().parents[2] / "benchmarks" / "kernels"
+LADDER = Path(__file__).resolve().parents[2] / "benchmarks" / "dense" / "kernels"
 FILES = [*jit.files_of_entries(), (LADDER / "potrf_panels.cu").as_posix()]
 # files whose entries are products of tiles
 PRODUCTS = ("gemm.", "herk", "trsm.", "potrf_tasks", "potrf_tiles", "getrf_update", "front_tiles")

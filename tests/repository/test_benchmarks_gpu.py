@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+from benchmarks.gpu import compare, scratch, worker
+from benchmarks.harness import cudss, grids
+from benchmarks.harness.processes import environment, failure
+from benchmarks.report import sparse
+from benchmarks.report.tables import mean
 
-
-@pytest.fixture(autouse=True)
-def _path(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+SESSION = Path(compare.__file__).with_name("session.sh")
 
 
 class Host:
@@ -62,8 +63,6 @@ def record(problem, solver, refactor, solve, **more):
     ],
 )
 def test_grids(name, rows, nnz, kind):
-    import grids
-
     A, told = grids.make(name)
     assert (A.shape, A.nnz, told) == ((rows, rows), nnz, kind)
     assert A.has_sorted_indices
@@ -77,8 +76,6 @@ def test_grids(name, rows, nnz, kind):
 
 
 def test_values_of_the_grids_made_here():
-    import grids
-
     def values(name):
         return sorted({complex(v) for v in np.round(grids.make(name)[0].data, 9)}, key=abs)
 
@@ -90,8 +87,6 @@ def test_values_of_the_grids_made_here():
 
 
 def test_scalar_types_of_the_grids():
-    import grids
-
     found = {x: grids.make("p2d:3", x)[0].dtype.char for x in "sdcz"}
     assert found == {"s": "f", "d": "d", "c": "F", "z": "D"}
     assert {x: grids.make("hz3d:2", x)[0].dtype.char for x in "sdcz"} == {
@@ -106,8 +101,6 @@ def test_scalar_types_of_the_grids():
 
 
 def test_numbers_of_cudss_by_name():
-    import cudss
-
     config = {"reordering_alg": 0, "ir_n_steps": 5, "pivot_type": 7, "pivot_epsilon": 9}
     config |= {"hybrid_device_memory_limit": 12, "host_nthreads": 14, "use_superpanels": 20}
     config |= {"deterministic_mode": 24, "memory_optimization_setting": 29}
@@ -125,9 +118,6 @@ def test_numbers_of_cudss_by_name():
 
 
 def test_what_cudss_is_given():
-    import cudss
-    import grids
-
     A, _ = grids.make("cd2d:4")
     assert (cudss.stored(A, "general").toarray() == A.toarray()).all()
     half = cudss.stored(A, "symmetric")
@@ -136,8 +126,6 @@ def test_what_cudss_is_given():
 
 
 def test_finding_cudss(tmp_path, monkeypatch):
-    import cudss
-
     library, layer = tmp_path / "libcudss.so.1", tmp_path / "libcudss_mtlayer_gomp.so.1"
     monkeypatch.setenv(cudss.VARIABLE, str(library))
     assert cudss.find() is None
@@ -151,13 +139,11 @@ def test_finding_cudss(tmp_path, monkeypatch):
 
 
 def test_phases_on_the_host(monkeypatch, tmp_path):
-    import gpu_sparse
-
-    monkeypatch.setattr(gpu_sparse.Frontal, "backend", "cpu")
-    monkeypatch.setattr(gpu_sparse.Frontal, "ordering", "amd")
+    monkeypatch.setattr(worker.Frontal, "backend", "cpu")
+    monkeypatch.setattr(worker.Frontal, "ordering", "amd")
     order = tmp_path / "order.npy"
-    entry = gpu_sparse.Entry("p2d:12", "frontal", "d", 3, 9, str(order), scratch=0)
-    found = gpu_sparse.measure(entry, Host())
+    entry = worker.Entry("p2d:12", "frontal", "d", 3, 9, str(order), scratch=0)
+    found = worker.measure(entry, Host())
     assert "error" not in found
     assert set(found["phases"]) == {
         "analysis",
@@ -176,11 +162,9 @@ def test_phases_on_the_host(monkeypatch, tmp_path):
 
 
 def test_phases_through_the_host():
-    import gpu_sparse
-
     calls = []
 
-    class Stub(gpu_sparse.Frontal):
+    class Stub(worker.Frontal):
         def __init__(self):
             import frontal
 
@@ -202,30 +186,26 @@ def test_phases_through_the_host():
 
 
 def test_plan(monkeypatch, capsys):
-    import gpu
-
     given = ["--problems", "p2d:30", "hz3d:30", "--dtypes", "sd", "--match", "p2d|z?3d.* d "]
-    options = gpu.arguments([*given, "--solvers", "cudss", "frontal", "--same-ordering"])
-    labels = [entry.label for entry in gpu.plan(options, ["frontal", "cudss-same"])]
+    options = compare.arguments([*given, "--solvers", "cudss", "frontal", "--same-ordering"])
+    labels = [entry.label for entry in compare.plan(options, ["frontal", "cudss-same"])]
     assert labels[:2] == ["p2d:30 s frontal", "p2d:30 s cudss-same"]
     assert labels[4:] == ["hz3d:30 d frontal", "hz3d:30 d cudss-same"]
-    monkeypatch.setattr("cudss.find", lambda: None)
-    assert gpu.chosen(options) == ["frontal"]
+    monkeypatch.setattr("benchmarks.harness.cudss.find", lambda: None)
+    assert compare.solvers(options) == ["frontal"]
     assert "skipped: cudss-same" in capsys.readouterr().out
     with pytest.raises(SystemExit):
-        gpu.arguments(["--problems", "p4d:3"])
+        compare.arguments(["--problems", "p4d:3"])
 
 
 def test_a_run_writes_what_workers_answer(monkeypatch, tmp_path):
-    import gpu
-
-    replies = iter([{"residual": 1.0}, {"skipped": "too large"}, gpu.failure("Crash", "died")])
-    monkeypatch.setattr(gpu, "about", lambda: {"device": "none"})
-    monkeypatch.setattr(gpu, "answer", lambda command, timeout: next(replies))
-    monkeypatch.setattr(gpu, "summary", str)
-    options = gpu.arguments(["--output", str(tmp_path / "rows.jsonl")])
-    todo = [gpu.Entry("p2d:30", name) for name in ("frontal", "cupyx", "cudss")]
-    assert len(gpu.run(todo, options)) == 2
+    replies = iter([{"residual": 1.0}, {"skipped": "too large"}, failure("Crash", "died")])
+    monkeypatch.setattr(compare, "about_in_a_process", lambda: {"device": "none"})
+    monkeypatch.setattr(compare, "answer", lambda module, job, timeout: next(replies))
+    monkeypatch.setattr(compare, "summary", str)
+    options = compare.arguments(["--output", str(tmp_path / "rows.jsonl")])
+    todo = [compare.Entry("p2d:30", name) for name in ("frontal", "cupyx", "cudss")]
+    assert len(compare.run(todo, options)) == 2
     rows = [json.loads(line) for line in options.output.read_text().splitlines()]
     assert [row["solver"] for row in rows] == ["frontal", "cudss"]
     assert rows[0]["parameters"]["reps"] == options.reps
@@ -233,8 +213,6 @@ def test_a_run_writes_what_workers_answer(monkeypatch, tmp_path):
 
 
 def test_ratios_and_means():
-    from gpu_aims import Results, comparison, mean
-
     rows = [
         record("p2d:300", "frontal", 9, 1),  # measured again below
         record("p2d:300", "frontal", 1, 0.2),
@@ -243,13 +221,13 @@ def test_ratios_and_means():
         record("p3d:50", "cudss", 1, 1),
         {"problem": "p27:40", "dtype": "d", "solver": "frontal", "error": {"type": "Crash"}},
     ]
-    results = Results(rows)
+    results = sparse.Results(rows)
     assert results.ratio(("p2d:300", "d"), "refactor") == 0.5
     assert results.ratio(("p27:40", "d"), "refactor") is None
     assert results.ratio(("p2d:300", "d"), "solve1", "cudss-same") is None
     assert mean([4, 1, None]) == pytest.approx(2)
     assert mean([]) is None
-    header, *lines, last = comparison(results, "cudss")
+    header, *lines, last = sparse.comparison(results, "cudss")
     assert {len(line) for line in (header, *lines, last)} == {10}
     assert " ".join(lines[0]) == "p2d:300 d 0.00200 0.00100 1.00 2.00 0.500 0.200 0.400 0.500"
     assert lines[1][0] == "p3d:50 *"
@@ -258,37 +236,36 @@ def test_ratios_and_means():
 
 
 def test_aims():
-    from gpu_aims import AIMS, PHASES, Results, aims
-
-    assert all(aim.goal < aim.first for x in AIMS.values() for aim in x.values())
-    assert all(set(x) == set(PHASES) for x in AIMS.values())
-    rows = {(r[0], r[1]): r for r in aims(Results([record("p2d:300", "frontal", 0.8, 0.1)]))}
+    assert all(aim.goal < aim.first for x in sparse.AIMS.values() for aim in x.values())
+    assert all(set(x) == set(sparse.PHASES) for x in sparse.AIMS.values())
+    rows = {
+        (r[0], r[1]): r
+        for r in sparse.aims(sparse.Results([record("p2d:300", "frontal", 0.8, 0.1)]))
+    }
     assert rows["p2d:300", "refactor"][2:] == ["0.800", "1", "reached", "0.4", "short 2.00x"]
     assert rows["p2d:300", "solve"][4:] == ["reached", "0.12", "reached"]
     assert rows["p3d:50", "solve"][4] == "no result"
 
 
 def test_sections(tmp_path):
-    import gpu_aims
-
     path = tmp_path / "gpu.jsonl"
-    assert gpu_aims.sections(path) == {}
+    assert sparse.sections(path, path) == {}
     rows = [record("p2d:300", "frontal", 1, 0.2), record("p2d:300", "cudss-same", 2, 1, cudss="1")]
     rows.append({**rows[0], "problem": "p3d:30", "error": {"type": "Timeout", "message": ""}})
     path.write_text("\n".join(map(json.dumps, rows)))
-    found = gpu_aims.sections(path)
+    found = sparse.sections(path, path.with_name("none"))
     assert "| p2d:300 | d |" in found["Sparse systems on a GPU"]
     assert "Timeout" in found["Sparse systems on a GPU: details"]
     assert found["Sparse systems on a GPU: origin"].endswith("2026-01-02, commit abc.")
     for body in found.values():
         tables = [t for t in body.split("\n\n") if t.startswith("|")]
         assert all(len({line.count("|") for line in t.splitlines()}) == 1 for t in tables)
-    assert "cudss-same refactor ms" in gpu_aims.text(rows)
+    assert "cudss-same refactor ms" in sparse.text(rows)
 
 
 def test_the_entries_can_be_listed_without_a_gpu():
-    command = [sys.executable, str(BENCHMARKS / "gpu.py"), "--list", "--solvers", "frontal"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS.parent)
+    command = [sys.executable, "-m", "benchmarks.gpu.compare", "--list", "--solvers", "frontal"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment())
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:2] == ["p2d:30 d frontal", "p2d:300 d frontal"]
 
@@ -302,11 +279,9 @@ def scratched(problem, solver, seconds, memory, **more):
 
 
 def test_the_whole_from_scratch_on_the_host(monkeypatch):
-    import gpu_sparse
-
-    monkeypatch.setattr(gpu_sparse.Frontal, "backend", "cpu")
-    monkeypatch.setattr(gpu_sparse.Frontal, "ordering", "amd")
-    found = gpu_sparse.measure(gpu_sparse.Entry("p2d:12", "frontal", reps=5, scratch=3), Host())
+    monkeypatch.setattr(worker.Frontal, "backend", "cpu")
+    monkeypatch.setattr(worker.Frontal, "ordering", "amd")
+    found = worker.measure(worker.Entry("p2d:12", "frontal", reps=5, scratch=3), Host())
     assert "error" not in found
     phases = found["phases"]
     assert [phases[x]["reps"] for x in ("scratch", "scratch_factor", "analysis")] == [3, 3, 1]
@@ -316,7 +291,7 @@ def test_the_whole_from_scratch_on_the_host(monkeypatch):
     assert found["scratch_memory"] == 100
     assert found["factor_memory"] > 0
     assert found["scratch_ordering"] in ("amd", "nesdis", "metis")
-    none = gpu_sparse.measure(gpu_sparse.Entry("p2d:12", "frontal", reps=1, scratch=0), Host())
+    none = worker.measure(worker.Entry("p2d:12", "frontal", reps=1, scratch=0), Host())
     assert "scratch_memory" not in none
 
 
@@ -331,10 +306,6 @@ class FakeLibrary:
 
 
 def test_cudss_from_scratch_keeps_its_handle(monkeypatch):
-    import cudss
-    import gpu_scratch
-    import grids
-
     made = []
     monkeypatch.setattr(cudss, "new_handle", lambda: made.append("handle") or 5)
     solvers = [FakeLibrary(), FakeLibrary()]
@@ -343,8 +314,8 @@ def test_cudss_from_scratch_keeps_its_handle(monkeypatch):
     A, kind = grids.make("p2d:5")
     Host.xp.zeros_like = staticmethod(np.zeros_like)
     samples = {}
-    solver = gpu_scratch.CuDSS(A, kind, Host(), 4)
-    found = gpu_scratch.measure(solver, np.ones(25), Host(), samples, 1)
+    solver = scratch.CuDSS(A, kind, Host(), 4)
+    found = scratch.measure(solver, np.ones(25), Host(), samples, 1)
     assert made == ["handle"]
     assert found["factor_memory"] == 7
     assert all(s.options["handle"] == 5 and s.options["threads"] == 4 for s in solvers)
@@ -361,8 +332,6 @@ def _told(fake, options):
 
 
 def test_where_ours_is_behind(tmp_path):
-    import gpu_behind
-
     rows = [
         scratched("p2d:300", "frontal", 3, 100),
         scratched("p2d:300", "cudss", 1, 80),
@@ -373,28 +342,25 @@ def test_where_ours_is_behind(tmp_path):
         record("p3d:50", "frontal", 2, 0.2, dtype="s"),  # without a rival
     ]
     path = tmp_path / "gpu.jsonl"
-    assert gpu_behind.sections(path, path) == {}
-    assert gpu_behind.readme(path) == "No results yet."
+    assert sparse.sections(path, path) == {}
+    assert sparse.summary(sparse.beside_cudss(path)) == "No results yet."
     path.write_text("\n".join(map(json.dumps, rows)))
-    (body,) = gpu_behind.sections(path, path.with_name("none")).values()
+    found = sparse.sections(path, path.with_name("none"))
+    body = found["Sparse systems on a GPU: from scratch"]
     assert "| p2d:300 | d | 900 | 3.00 | 1.00 | 3.00 | 1.50 | 0.500 | 3.00 | 900 | 300 |" in body
     assert "| p3d:50 | d | 900 | – | – | – |" in body
     assert "Behind cuDSS in from scratch (1 of 2 problems): p2d:300 3.00x." in body
     assert "Behind cuDSS in refactorization (1 of 3 problems): p3d:50 2.00x." in body
     assert "Behind cuDSS in memory (1 of 2 problems): p2d:300 1.25x." in body
     assert "Nowhere behind in solve (3 problems), memory with 16 right-hand sides (3" in body
-    told = gpu_behind.readme(path)
-    assert "| p3d:30 | 900 | 1.00 | 1.00 | 0.500 | 0.500 | 0.625 |" in told
-    assert "| p3d:50 | 900 | 2.00 | 0.500 | – | – | – |" in told
-    for table in (t for text in (body, told) for t in text.split("\n\n") if t.startswith("|")):
+    assert body.endswith(sparse.summary(sparse.beside_cudss(path)))
+    for table in (t for t in body.split("\n\n") if t.startswith("|")):
         assert len({line.count("|") for line in table.splitlines()}) == 1
 
 
 def test_the_problems_of_the_session_are_known():
-    import grids
-
-    script = (BENCHMARKS / "gpu_session.sh").read_text(encoding="utf-8")
+    script = SESSION.read_text(encoding="utf-8")
     listed = script.split('problems="')[1].split('"')[0].split()
     assert {"p3d:80", "p3d:126", "p2d:2000"} < set(listed)
     assert all(grids.split(name) for name in listed)
-    assert subprocess.run(["bash", "-n", str(BENCHMARKS / "gpu_session.sh")]).returncode == 0
+    assert subprocess.run(["bash", "-n", str(SESSION)]).returncode == 0

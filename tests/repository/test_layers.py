@@ -18,6 +18,9 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "frontal"
 KERNELS = PACKAGE / "gpu" / "kernels"
 
+# Rooms of the benchmarks, from the top down.
+BENCHMARK_ROWS = (("cpu", "gpu", "dense", "trust"), ("report",), ("harness",))
+
 # Rooms are folders, and modules outside of any, from the top down. A module may import from its own
 # room and from rooms of lower rows; rooms of one row do not import each other.
 ROWS = (
@@ -143,16 +146,36 @@ def circles() -> Iterator[str]:
             yield f"circle of {', '.join(sorted(circle))}"
 
 
-def test_benchmarks_have_no_circle():
-    files = {path.stem: path for path in (PACKAGE.parent / "benchmarks").glob("*.py")}
+def benchmark_imports() -> nx.DiGraph:
+    """Return which module of the benchmarks imports which, inside functions too."""
+    folder = PACKAGE.parent / "benchmarks"
+    files = {
+        ".".join(path.relative_to(folder.parent).with_suffix("").parts): path
+        for path in folder.rglob("*.py")
+    }
     graph = nx.DiGraph()
     for name, path in files.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             found = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            found += [node.module] if isinstance(node, ast.ImportFrom) else []
+            if isinstance(node, ast.ImportFrom):
+                found = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
             graph.add_edges_from((name, target) for target in found if target in files)
+    return graph
+
+
+def test_benchmarks_have_no_circle():
+    graph = benchmark_imports()
     assert graph.number_of_edges() > 50
     assert list(nx.simple_cycles(graph)) == []
+
+
+def test_imports_between_rooms_of_benchmarks_point_down():
+    row = {room: k for k, rooms in enumerate(BENCHMARK_ROWS) for room in rooms}
+    between = {tuple(m.split(".")[1] for m in edge) for edge in benchmark_imports().edges}
+    assert row.keys() == {
+        path.parent.name for path in (PACKAGE.parent / "benchmarks").glob("*/__init__.py")
+    }
+    assert {(a, b) for a, b in between if a != b and row[a] >= row[b]} == set()
 
 
 def violations() -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import frontal
+from benchmarks.report import readme
 from frontal import errors, gpu
 from frontal.cli import commands as cli
 from frontal.compile import workers
@@ -83,19 +83,12 @@ def test_every_error_is_listed():
 # --- numbers ---------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def readme(monkeypatch):
-    """The script that writes the generated parts."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module("readme")
-
-
-def test_generated_parts_follow_from_the_results(readme):
-    """`python benchmarks/readme.py` writes them."""
+def test_generated_parts_follow_from_the_results():
+    """`python -m benchmarks.report.readme` writes them."""
     assert readme.filled(README) == README
 
 
-def test_real_matrices_are_counted_as_in_the_results(readme):
+def test_real_matrices_are_counted_as_in_the_results():
     records = map(json.loads, (ROOT / "benchmarks/results/matrices.jsonl").open(encoding="utf-8"))
     times: dict[str, dict[str, float]] = {}
     for record in records:
@@ -106,7 +99,7 @@ def test_real_matrices_are_counted_as_in_the_results(readme):
         ours, peers = by.pop("frontal"), [t for t in by.values() if t]
         if ours and peers:
             ratios.append(ours / min(peers))
-    assert sorted(readme.headlines.real_matrices()) == pytest.approx(sorted(ratios))
+    assert sorted(readme.real_matrices()) == pytest.approx(sorted(ratios))
     mean, behind = np.exp(np.log(ratios).mean()), sum(x > 1 for x in ratios)
     text = " ".join(README.split())
     assert f"{mean:.2f} for {len(ratios)} real matrices, on {behind} of which a peer" in text
@@ -118,8 +111,8 @@ def test_no_ratio_is_written_by_hand():
     assert re.findall(r"\d+ seconds", by_hand) == []
 
 
-def test_seconds_of_a_first_call_are_those_measured(readme):
-    seconds = readme.headlines.compile_seconds()
+def test_seconds_of_a_first_call_are_those_measured():
+    seconds = readme.compile_seconds()
     page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     found = re.search(r"(\d+) to (\d+) seconds", page)
     assert found is not None

@@ -5,25 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.linalg
 
+from benchmarks.dense.checks import CHECKS, LIMIT, residual
+from benchmarks.dense.svd import _unpacked
+from benchmarks.harness.cases import SHAPES, SIZES, Case, cases
+from benchmarks.harness.processes import environment
+from benchmarks.harness.records import load
+from benchmarks.report import dense
 from frontal import gpu
-
-BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def _path(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
 def test_cases():
-    from gpu_cases import SHAPES, SIZES, Case, cases
-
     found = cases(["potrf", "gemv_n"], "dz", [256], SHAPES)
     assert [c.label for c in found[:4]] == [
         "dpotrf fixed 256x1000",
@@ -82,8 +78,6 @@ def operands(routine, n, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])
 @pytest.mark.parametrize("n", [1, 7, 40])
 def test_residuals_tell_right_from_wrong(n, dtype):
-    from gpu_checks import CHECKS, LIMIT, residual
-
     for routine in CHECKS:
         source, result, pivots = operands(routine, n, dtype)
         assert residual(routine, source, result, pivots) < LIMIT, routine
@@ -96,9 +90,6 @@ def test_residuals_tell_right_from_wrong(n, dtype):
 
 def test_what_lapack_leaves_of_a_bidiagonalization_is_unpacked():
     """[1 0; 0 H] in place of P, for which LAPACK has the vector in the first row."""
-    from gpu_checks import residual
-    from gpu_svd import _unpacked
-
     v, u = np.array([1.0, 0.5, -0.25]), np.array([1.0, 0.75])
     q, p = np.eye(3), np.eye(3)
     q -= 2 / (v @ v) * np.outer(v, v)
@@ -111,12 +102,8 @@ def test_what_lapack_leaves_of_a_bidiagonalization_is_unpacked():
 
 
 def test_reference_and_ratios(tmp_path):
-    import gpu_ratios
-    import gpu_report
-    from gpu_plots import REFERENCE, load
-
     source = "MAGMA 2.10 built for sm_90, measured on an H200, 2026-11"
-    assert {r["source"] for r in load(REFERENCE)} == {source}
+    assert {r["source"] for r in load(dense.REFERENCE)} == {source}
     about = {"routine": "potrf", "dtype": "d", "batch": 1000, "ok": True, "date": "2026-11-21"}
     about |= {"gpu": {"device": "some"}, "commit": "abc", "roofline": 0.5}
     path = tmp_path / "ladder.jsonl"
@@ -124,13 +111,13 @@ def test_reference_and_ratios(tmp_path):
     rows += [("fixed", 128, "ours", 5000.0), ("uniform", 256, "ours", 4500.0)]
     records = [about | {"shape": s, "n": n, "rung": r, "gflops": g} for s, n, r, g in rows]
     path.write_text("".join(json.dumps(r) + "\n" for r in records))
-    found = {text: (values, state) for text, _, values, state in gpu_ratios.rows(path)}
+    found = {text: (values, state) for text, _, values, state in dense.aims(path)}
     values, state = found["potrf over the better of cuSOLVER and MAGMA"]
     assert (values, state) == ("128: 1.64, 256: 1.47", "reached")
     assert found["potrf uniform over MAGMA"][0] == "256: 1.40"
     assert found["getrf uniform over MAGMA"][1] == "no result"
-    assert 0.6 < gpu_ratios.Results(path).of_fixed("potrf", 256) < 0.9
-    parts = gpu_report.sections(path)
+    assert 0.6 < dense.Results(path).over_fixed("potrf", 256) < 0.9
+    parts = dense.sections(path)
     assert "| 256 | 9,000 | 6,140 | 4,000 | 50 % |" in parts["GPU: potrf, float64, GF/s"]
     assert source in parts["GPU: origin"]
 
@@ -138,8 +125,9 @@ def test_reference_and_ratios(tmp_path):
 @pytest.mark.skipif(gpu.available(), reason="there is a GPU")
 def test_entries_that_fail_are_recorded_and_the_run_goes_on(tmp_path):
     path = tmp_path / "x.jsonl"
-    command = [sys.executable, BENCHMARKS / "gpu_dense.py", "--routines", "potrf", "--sizes", "8"]
-    done = subprocess.run([*command, "--output", path], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "benchmarks.dense.ladder", "--routines", "potrf"]
+    command += ["--sizes", "8", "--output", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
     records = [json.loads(line) for line in path.read_text().splitlines()]
     assert {"ceilings", "ours", "vendor", "host"} <= {r["rung"] for r in records}
     assert all("worker died" in r["error"]["message"] for r in records)

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+
+from benchmarks.dense import panels
 
 from ...emulation.borders import Frame
 from .test_gpu_potrf import check, definite, half, run
 
-BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 VARIANTS = ("exclusive", "exclusive-classic-greedy", "exclusive-classic-lazy")
 VARIANTS += ("exclusive-aggressive-greedy", "inclusive", "inclusive-classic", "separate")
 
 
-@pytest.fixture
-def panels(monkeypatch):
-    """Cholesky as the papers have it."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import gpu_panels
-
-    yield gpu_panels
-    sys.modules.pop("gpu_panels")
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("dtype", ["f8", "c8"])
-def test_variants_of_the_papers(device, panels, dtype, variant):
+def test_variants_of_the_papers(device, dtype, variant):
     assert set(panels.VARIANTS) == set(VARIANTS)
     sizes = [0, 1, 7, 8, 33, 20, 140, 257] if dtype == "f8" else [5, 140, 17]
     run(device, "vbatched", sizes, dtype, "L", variant, panels.potrf)
@@ -38,7 +26,7 @@ def test_variants_of_the_papers(device, panels, dtype, variant):
         run(device, "pointers", [130, 130], dtype, "U", variant, panels.potrf)
 
 
-def test_variants_tell_failures(device, panels):
+def test_variants_tell_failures(device):
     rng = np.random.default_rng(8)
     for variant in VARIANTS:
         a = [definite(rng, n, "f8") for n in (20, 150, 9)]

@@ -1,0 +1,1 @@
+"""Sparse systems on processors: phases beside peers, orderings, overhead, files, start-up."""

@@ -1,0 +1,1 @@
+"""Many dense matrices on a GPU: a ladder of implementations, and the public functions."""

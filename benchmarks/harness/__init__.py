@@ -1,0 +1,1 @@
+"""What all measurements share: problems, peers, clocks, processes and records."""

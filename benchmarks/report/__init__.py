@@ -1,0 +1,1 @@
+"""Tables, charts and the README's numbers, from the records in benchmarks/results."""

@@ -1,0 +1,1 @@
+"""Wrong answers, counted over thousands of small hard systems."""

@@ -59,10 +59,11 @@ class Operand:
         stack = self.flat.reshape(len(self.m), int(self.n[0]), int(self.m[0])).transpose(0, 2, 1)
         return MatrixBatch.from_array(device, stack[0] if self.shape == "native" else stack)
 
-    def get(self, i: int) -> np.ndarray:
-        """Matrix i on the host."""
+    def get(self, i: int, on_host: bool = True) -> Any:
+        """Matrix i, on the host or on the device."""
         part = self.flat[int(self.offset[i]) : int(self.offset[i + 1])]
-        return part.get().reshape(int(self.n[i]), int(self.m[i])).T
+        part = part.get() if on_host else part
+        return part.reshape(int(self.n[i]), int(self.m[i])).T
 
 
 class Problem:
@@ -113,12 +114,16 @@ class Problem:
         """Put the inputs back that a run overwrites."""
         self.xp.copyto(self.operands[self.output].flat, self.original)
 
-    def source(self, i: int) -> dict[str, np.ndarray]:
-        """Operands of matrix i as they were before a run, on the host."""
+    def source(self, i: int, on_host: bool = True) -> dict[str, Any]:
+        """Operands of matrix i as they were before a run."""
         held = self.operands[self.output]
         before = Operand(self.original, held.m, held.n, held.shape)
-        whole = {name: x.get(i) for name, x in self.operands.items() if name != self.output}
-        return whole | {self.output: before.get(i)}
+        operands = self.operands | {self.output: before}
+        return {name: x.get(i, on_host) for name, x in operands.items()}
+
+    def result(self, i: int) -> Any:
+        """Output i on the device."""
+        return self.operands[self.output].get(i, on_host=False)
 
     def sample(self, among: int | None = None) -> list[int]:
         """A few matrices to check: the first, the last, the largest, the smallest."""

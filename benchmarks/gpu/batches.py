@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable
 from ctypes import byref, c_void_p
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,11 +55,9 @@ def ours(A: sp.csc_array, values: Any, b: Any, backend: str, reps: int) -> dict[
     """By `factorize_batch`, from arrays of the host or of the device; the backward error too."""
     factors = frontal.factorize_batch(A, values, backend=backend)
     _, info = factors.solve(b, return_info=True)
-    return {
-        "refactor": median(lambda: factors.refactorize(values), reps, waiting(backend)),
-        "solve": median(lambda: factors.solve(b), reps, waiting(backend)),
-        "backward_error": float(info.backward_error.max()),
-    }
+    calls = {"refactor": lambda: factors.refactorize(values), "solve": lambda: factors.solve(b)}
+    found = {name: median(call, reps, waiting(backend)) for name, call in calls.items()}
+    return found | {"backward_error": float(info.backward_error.max())}
 
 
 def one_by_one(
@@ -66,29 +65,23 @@ def one_by_one(
 ) -> dict[str, float]:
     """By one `Factor`, refactorized for each system."""
     factor, few = frontal.factorize(A, backend=backend), values[:ALONE]
+    calls = {
+        "refactor": lambda: [factor.refactorize(one) for one in few],
+        "solve": lambda: [factor.solve(b) for _ in few],
+    }
     scale = len(values) / len(few)
-
-    def solve() -> None:
-        for _ in few:
-            factor.solve(b)
-
-    def refactor() -> None:
-        for one in few:
-            factor.refactorize(one)
-
-    found = {"refactor": refactor, "solve": solve}
-    return {name: scale * median(run, reps, waiting(backend)) for name, run in found.items()}
+    return {name: scale * median(run, reps, waiting(backend)) for name, run in calls.items()}
 
 
 def scipy(A: sp.csc_array, values: np.ndarray, b: np.ndarray, reps: int) -> dict[str, float]:
     """By SuperLU in a loop."""
     few = [sp.csc_array((one, A.indices, A.indptr), shape=A.shape) for one in values[:ALONE]]
     lu, scale = splu(A), len(values) / len(few)
-    found = {
+    calls = {
         "refactor": lambda: [splu(one) for one in few],
         "solve": lambda: [lu.solve(b) for _ in few],
     }
-    return {name: scale * median(run, reps, lambda: None) for name, run in found.items()}
+    return {name: scale * median(run, reps, waiting("cpu")) for name, run in calls.items()}
 
 
 def uniform_batch(
@@ -105,24 +98,23 @@ def uniform_batch(
         cudss.call("cudssMatrixSetValues", solver.matrix, many.data.ptr)
         vectors = cupy.ones((count, n)), cupy.zeros((count, n))  # as ours
         B, X = (dense(n, vector) for vector in vectors)
+
+        def execute(phase: str) -> None:
+            objects = solver.config, solver.data, solver.matrix, X, B
+            cudss.call("cudssExecute", solver.handle, cudss.PHASES[phase], *objects)
+
         for phase in ("analysis", "factorization"):
-            run(solver, phase, X, B)
-        wait = waiting("gpu")
+            execute(phase)
+        names = {"refactor": "refactorization", "solve": "solve"}
         found: dict[str, float | str] = {
-            "refactor": median(lambda: run(solver, "refactorization", X, B), reps, wait),
-            "solve": median(lambda: run(solver, "solve", X, B), reps, wait),
+            name: median(partial(execute, phase), reps, waiting("gpu"))
+            for name, phase in names.items()
         }
         left = A @ vectors[1][-1].get() * factor[-1, 0] - 1
         found["residual"] = float(np.abs(left).max())
     except cudss.CudssError as error:
         found = {"error": str(error)}
     return found
-
-
-def run(solver: cudss.Solver, phase: str, X: c_void_p, B: c_void_p) -> None:
-    """A phase of cuDSS."""
-    objects = solver.config, solver.data, solver.matrix, X, B
-    cudss.call("cudssExecute", solver.handle, cudss.PHASES[phase], *objects)
 
 
 def dense(n: int, array: Any) -> c_void_p:

@@ -15,8 +15,7 @@ import scipy.sparse as sp
 
 from frontal import problems
 
-Options = dict[str, Any]
-Made = tuple[Callable[..., sp.csc_array], Options]
+Draw = Callable[[np.random.Generator], Any]
 
 
 @dataclass(frozen=True)
@@ -28,106 +27,6 @@ class System:
     kind: str
     name: str
     told: str
-
-
-def _decades(rng: np.random.Generator, low: float, high: float) -> float:
-    return float(f"{10.0 ** rng.uniform(low, high):.3g}")
-
-
-def _edge(n: int, unknowns: int = 1, least: int = 2) -> int:
-    """Points along an edge of a grid with about n unknowns."""
-    return max(least, int((n / unknowns) ** 0.5))
-
-
-def _seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**31))
-
-
-def _interior_point(n: int, rng: np.random.Generator) -> Made:
-    options = {"mu": _decades(rng, -10, -2), "quadratic": bool(rng.integers(2))}
-    return problems.interior_point, {"n": max(n, 6), "seed": _seed(rng)} | options
-
-
-def _optimal_control(n: int, rng: np.random.Generator) -> Made:
-    return problems.optimal_control, {"n": _edge(n, 3), "beta": _decades(rng, -10, 0)}
-
-
-def _kkt(n: int, rng: np.random.Generator) -> Made:
-    regularization = _decades(rng, -14, -2) if rng.integers(2) else 0.0
-    options = {"regularization": regularization, "spread": float(rng.integers(7))}
-    return problems.kkt, {"n": max(n, 3), "seed": _seed(rng)} | options
-
-
-def _repeated(n: int, rng: np.random.Generator) -> Made:
-    options = {"repeats": int(rng.integers(1, 4)), "seed": _seed(rng)}
-    return problems.repeated_constraint, {"n": max(n, 6)} | options
-
-
-def _stokes(n: int, rng: np.random.Generator) -> Made:
-    return problems.stokes2d, {"n": _edge(n, 3), "enclosed": bool(rng.random() < 0.2)}
-
-
-def _oseen(n: int, rng: np.random.Generator) -> Made:
-    options = {"reynolds": _decades(rng, 0, 5), "enclosed": bool(rng.random() < 0.2)}
-    return problems.oseen2d, {"n": _edge(n, 3)} | options
-
-
-def _mna(n: int, rng: np.random.Generator) -> Made:
-    frequency = _decades(rng, -3, 3) if rng.integers(2) else 0.0
-    return problems.mna, {"n": max(n, 8), "frequency": frequency, "seed": _seed(rng)}
-
-
-def _circuit(n: int, rng: np.random.Generator) -> Made:
-    return problems.circuit, {"n": max(n, 100), "seed": _seed(rng)}
-
-
-def _shifted(n: int, rng: np.random.Generator) -> Made:
-    edge = _edge(n)
-    shape = (edge, edge + int(rng.integers(2)))
-    mode = tuple(int(rng.integers(1, size + 1)) for size in shape)
-    offset = _decades(rng, -16, -1) * rng.choice([-1.0, 1.0]) if rng.random() < 0.8 else 0.0
-    return problems.shifted_laplacian, {"n": shape, "mode": mode, "offset": float(offset)}
-
-
-def _near_skew(n: int, rng: np.random.Generator) -> Made:
-    options = {"symmetric_part": _decades(rng, -16, -1), "seed": _seed(rng)}
-    return problems.near_skew, {"n": _edge(n)} | options
-
-
-def _graded(n: int, rng: np.random.Generator) -> Made:
-    options = {"decades": round(float(rng.uniform(1, 14)), 1), "seed": _seed(rng)}
-    return problems.graded, {"n": _edge(n)} | options
-
-
-def _conditioned(n: int, rng: np.random.Generator) -> Made:
-    options = {"condition": _decades(rng, 8, 16), "symmetric": bool(rng.integers(2))}
-    options |= {"dtype": str(rng.choice(["f8", "c16"])), "rounds": int(rng.integers(1, 4))}
-    return problems.conditioned, {"n": n, "seed": _seed(rng)} | options
-
-
-def _zero_diagonal(n: int, rng: np.random.Generator) -> Made:
-    options = {"degree": round(float(rng.uniform(2, 6)), 1), "seed": _seed(rng)}
-    return problems.zero_diagonal, {"n": n + n % 2} | options
-
-
-def _convection(n: int, rng: np.random.Generator) -> Made:
-    velocity = (_decades(rng, -2, 6), _decades(rng, -2, 6))
-    return problems.convdiff2d, {"n": _edge(n), "velocity": velocity}
-
-
-def _waves(n: int, rng: np.random.Generator) -> Made:
-    return problems.helmholtz2d, {"n": _edge(n), "points": round(float(rng.uniform(2, 12)), 2)}
-
-
-def _random(n: int, rng: np.random.Generator) -> Made:
-    options = {"degree": round(float(rng.uniform(1, 6)), 1), "dominant": bool(rng.integers(2))}
-    options |= {"symmetric": bool(rng.integers(2)), "seed": _seed(rng)}
-    return random_sparse, {"n": n} | options
-
-
-def _dependent(n: int, rng: np.random.Generator) -> Made:
-    options = {"distance": _decades(rng, -18, -6), "degree": round(float(rng.uniform(2, 5)), 1)}
-    return dependent_rows, {"n": max(n, 3), "seed": _seed(rng)} | options
 
 
 def random_sparse(
@@ -154,25 +53,93 @@ def dependent_rows(n: int, distance: float, degree: float, seed: int) -> sp.csc_
     return sp.csc_array(A)
 
 
+@dataclass(frozen=True)
+class Maker:
+    """A kind of problem: what makes it of about n unknowns, and how its options are drawn."""
+
+    make: Callable[..., sp.csc_array]
+    size: Callable[[int], int]
+    options: dict[str, Draw] | Callable[[int, np.random.Generator], dict[str, Any]]
+
+
+def decades(low: float, high: float) -> Draw:
+    """A power of ten between two, rounded to three digits."""
+    return lambda rng: float(f"{10.0 ** rng.uniform(low, high):.3g}")
+
+
+def uniform(low: float, high: float, digits: int) -> Draw:
+    return lambda rng: round(float(rng.uniform(low, high)), digits)
+
+
+def integer(low: int, high: int) -> Draw:
+    return lambda rng: int(rng.integers(low, high))
+
+
+def chance(probability: float) -> Draw:
+    return lambda rng: bool(rng.random() < probability)
+
+
+def either(rng: np.random.Generator) -> bool:
+    return bool(rng.integers(2))
+
+
+def any_seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**31))
+
+
+def or_zero(draw: Draw) -> Draw:
+    return lambda rng: draw(rng) if rng.integers(2) else 0.0
+
+
+def at_least(least: int) -> Callable[[int], int]:
+    return lambda n: max(n, least)
+
+
+def edge(unknowns: int = 1) -> Callable[[int], int]:
+    """Points along an edge of a grid with some unknowns a point."""
+    return lambda n: max(2, int((n / unknowns) ** 0.5))
+
+
+def _shifted(size: int, rng: np.random.Generator) -> dict[str, Any]:
+    shape = (size, size + int(rng.integers(2)))
+    mode = tuple(int(rng.integers(1, points + 1)) for points in shape)
+    far = decades(-16, -1)(rng) * rng.choice([-1.0, 1.0]) if rng.random() < 0.8 else 0.0
+    return {"n": shape, "mode": mode, "offset": float(far)}
+
+
 MAKERS = {
-    "interior_point": _interior_point,
-    "optimal_control": _optimal_control,
-    "kkt": _kkt,
-    "repeated_constraint": _repeated,
-    "stokes2d": _stokes,
-    "oseen2d": _oseen,
-    "mna": _mna,
-    "circuit": _circuit,
-    "shifted_laplacian": _shifted,
-    "near_skew": _near_skew,
-    "graded": _graded,
-    "conditioned": _conditioned,
-    "zero_diagonal": _zero_diagonal,
-    "convdiff2d": _convection,
-    "helmholtz2d": _waves,
-    "random_sparse": _random,
-    "dependent_rows": _dependent,
-}
+    "interior_point": Maker(problems.interior_point, at_least(6),
+        {"mu": decades(-10, -2), "quadratic": either, "seed": any_seed}),
+    "optimal_control": Maker(problems.optimal_control, edge(3), {"beta": decades(-10, 0)}),
+    "kkt": Maker(problems.kkt, at_least(3),
+        {"regularization": or_zero(decades(-14, -2)),
+         "spread": lambda rng: float(rng.integers(7)), "seed": any_seed}),
+    "repeated_constraint": Maker(problems.repeated_constraint, at_least(6),
+        {"repeats": integer(1, 4), "seed": any_seed}),
+    "stokes2d": Maker(problems.stokes2d, edge(3), {"enclosed": chance(0.2)}),
+    "oseen2d": Maker(problems.oseen2d, edge(3),
+        {"reynolds": decades(0, 5), "enclosed": chance(0.2)}),
+    "mna": Maker(problems.mna, at_least(8),
+        {"frequency": or_zero(decades(-3, 3)), "seed": any_seed}),
+    "circuit": Maker(problems.circuit, at_least(100), {"seed": any_seed}),
+    "shifted_laplacian": Maker(problems.shifted_laplacian, edge(), _shifted),
+    "near_skew": Maker(problems.near_skew, edge(),
+        {"symmetric_part": decades(-16, -1), "seed": any_seed}),
+    "graded": Maker(problems.graded, edge(), {"decades": uniform(1, 14, 1), "seed": any_seed}),
+    "conditioned": Maker(problems.conditioned, at_least(1),
+        {"condition": decades(8, 16), "symmetric": either,
+         "dtype": lambda rng: str(rng.choice(["f8", "c16"])), "rounds": integer(1, 4),
+         "seed": any_seed}),
+    "zero_diagonal": Maker(problems.zero_diagonal, lambda n: n + n % 2,
+        {"degree": uniform(2, 6, 1), "seed": any_seed}),
+    "convdiff2d": Maker(problems.convdiff2d, edge(),
+        {"velocity": lambda rng: (decades(-2, 6)(rng), decades(-2, 6)(rng))}),
+    "helmholtz2d": Maker(problems.helmholtz2d, edge(), {"points": uniform(2, 12, 2)}),
+    "random_sparse": Maker(random_sparse, at_least(1),
+        {"degree": uniform(1, 6, 1), "dominant": either, "symmetric": either, "seed": any_seed}),
+    "dependent_rows": Maker(dependent_rows, at_least(3),
+        {"distance": decades(-18, -6), "degree": uniform(2, 5, 1), "seed": any_seed}),
+}  # fmt: skip
 
 
 LARGE = (500, 2000)  # unknowns of large systems: more than, at most
@@ -207,8 +174,13 @@ def large_system(seed: int, number: int) -> System:
 
 
 def _made(name: str, n: int, rng: np.random.Generator) -> tuple[sp.csc_array, str]:
-    make, options = MAKERS[name](n, rng)
-    return make(**options), f"{name}({', '.join(f'{k}={v!r}' for k, v in options.items())})"
+    maker = MAKERS[name]
+    size = maker.size(n)
+    if callable(maker.options):
+        options = maker.options(size, rng)
+    else:
+        options = {"n": size} | {key: draw(rng) for key, draw in maker.options.items()}
+    return maker.make(**options), f"{name}({', '.join(f'{k}={v!r}' for k, v in options.items())})"
 
 
 def _deficient(A: sp.csc_array, count: int, rng: np.random.Generator) -> sp.csc_array:
@@ -225,12 +197,12 @@ def _changed(A: sp.csc_array, name: str, told: list[str], rng: np.random.Generat
     symmetric = abs(A - A.T).max() == 0 or abs(A - A.conj().T).max() == 0
     if A.dtype.kind != "c" and rng.random() < 0.3:
         hermitian = bool(rng.integers(2))
-        A = problems.turned(A, _seed(rng), hermitian=hermitian)
+        A = problems.turned(A, any_seed(rng), hermitian=hermitian)
         told.append(f"turned, hermitian={hermitian}")
     if rng.random() < 0.35:
         A, decades = _scaled(A, symmetric and rng.random() < 0.7, rng)
         told.append(f"scaled by 1e±{decades:.1f}")
-    A = problems.permuted(A, _seed(rng), symmetric=bool(symmetric or rng.integers(2)))
+    A = problems.permuted(A, any_seed(rng), symmetric=bool(symmetric or rng.integers(2)))
     if rng.random() < 0.3:
         A = _single(A)
     kind = "general" if rng.random() < 0.25 else "auto"

@@ -10,13 +10,14 @@ import numba
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.dense.problem import Problem, Run
+from benchmarks.dense.problem import Operand, Problem, Run
+from benchmarks.harness.cases import RIGHT_HAND_SIDES
 from benchmarks.harness.vendor import UnavailableError
 from frontal.cpu import blas
 
 WORK = 4e10  # real operations of one timed call; the batch is cut to so many
-CODES = {"potrf": 0, "getrf": 1, "gemm": 2, "herk": 3, "trsm": 4, "gemv_n": 5, "gemv_t": 6}
-CODES |= {"potrs": 7, "getrs": 8}
+ROUTINES = ("potrf", "getrf", "gemm", "herk", "trsm", "gemv_n", "gemv_t", "potrs", "getrs")
+CODES = {name: code for code, name in enumerate(ROUTINES)}
 
 
 def host(problem: Problem) -> Run:
@@ -25,41 +26,36 @@ def host(problem: Problem) -> Run:
     count = min(len(problem.n), max(1, int(WORK / case.flops(problem.n[:1].clip(case.n // 2)))))
     if case.shape == "native" and case.n > 8192:
         raise UnavailableError("too long on the host")
-    flat, offsets = {}, {}
-    for name, operand in problem.operands.items():
-        original = problem.original if name == problem.output else operand.flat
-        flat[name] = original[: int(operand.offset[count])].get()
-        offsets[name] = operand.offset
-    start = flat[problem.output].copy()
-    result, n = flat[problem.output], problem.n[:count]
-    pivots = np.zeros((count, case.n), np.int32)
+    held = {}
+    for name, x in problem.operands.items():
+        flat = problem.original if name == problem.output else x.flat
+        held[name] = Operand(flat[: int(x.offset[count])].get(), x.m, x.n, x.shape)
+    output, n = held[problem.output], problem.n[:count]
+    start, pivots = output.flat.copy(), np.zeros((count, case.n), np.int32)
 
     def restore() -> None:
-        result[:] = start
+        output.flat[:] = start
 
     def get(i: int) -> np.ndarray:
-        held, place = problem.operands[problem.output], offsets[problem.output]
-        part = result[int(place[i]) : int(place[i + 1])]
-        return part.reshape(int(held.n[i]), int(held.m[i])).T
+        return output.get(i, on_host=False)  # it is there already
 
-    call = _call(problem, flat, offsets, n, pivots, case.shape == "native")
+    call = _call(problem, held, n, pivots)
     p = (lambda i: pivots[i, : problem.n[i]] - 1) if case.routine == "getrf" else None
     return Run(call, restore, get, pivots=p, count=count, on_host=True)
 
 
-def _call(problem: Problem, flat: dict, offsets: dict, n, pivots, native: bool) -> Any:
+def _call(problem: Problem, held: dict[str, Operand], n: np.ndarray, pivots: np.ndarray) -> Any:
     """The call to time; one matrix gets all threads of the BLAS instead."""
-    case = problem.case
+    case, a = problem.case, held["a"]
     if case.routine == "inv":
-        return _inverse(flat["a"], offsets["a"], n)
-    width = {"potrs": 16, "getrs": 16}.get(case.routine, 0)
-    names = [x if x in flat else "a" for x in "abc"]
-    arrays = [flat[x] for x in names]
-    places = [offsets[x][: len(n)] for x in names]
-    threads = numba.get_num_threads() if native else 1
+        return _inverse(a.flat, a.offset, n)
+    width = RIGHT_HAND_SIDES if case.routine in ("potrs", "getrs") else 0
+    operands = [held.get(name, a) for name in "abc"]
+    arrays, places = [x.flat for x in operands], [x.offset[: len(n)] for x in operands]
     routines = blas.routines(problem.dtype)
     code, loop = CODES[case.routine], compiled()
-    threadpool_limits(threads, "blas")  # from here on: setting it takes longer than some calls
+    # from here on: setting it takes longer than some calls
+    threadpool_limits(numba.get_num_threads() if case.shape == "native" else 1, "blas")
     return lambda: loop(code, routines, *arrays, *places, n, width, pivots)
 
 

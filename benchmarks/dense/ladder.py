@@ -2,7 +2,7 @@
 
 For each routine, scalar type and set of sizes: the papers' variants, ours, the vendor's, one stream
 a matrix, padding to the largest size, LAPACK on the host. One JSON line an entry goes to
-results/gpu_dense.jsonl; a table comes last.
+results/gpu_dense.jsonl; the aims come last, reached or short.
 """
 
 from __future__ import annotations
@@ -139,26 +139,6 @@ def summary(record: Record) -> str:
     return f"{record['gflops']:9.1f} GF/s {share} {spread}{wrong}"
 
 
-def table(records: list[Record]) -> str:
-    """Return GF/s, a line a case and a column a rung; wrong results carry a mark."""
-    names = [r for r in (*ours.BUILDERS, *rivals.BUILDERS) if any(x["rung"] == r for x in records)]
-    lines: dict[str, dict[str, str]] = {}
-    for record in records:
-        if record["rung"] == "ceilings":
-            continue
-        case = Case(**{k: record[k] for k in ("routine", "dtype", "shape", "n", "batch")})
-        if "error" in record:
-            cell = record["error"]["type"][:9]
-        else:
-            cell = f"{record['gflops']:.0f}" + ("!" if record["ok"] is False else "")
-        lines.setdefault(case.label, {})[record["rung"]] = cell
-    short = [n.replace("paper-", "")[:11] for n in names]
-    text = [f"{'GF/s':34}" + "".join(f"{n:>12}" for n in short)]
-    for label, cells in lines.items():
-        text.append(f"{label:34}" + "".join(f"{cells.get(n, ''):>12}" for n in names))
-    return "\n".join(text)
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     add = parser.add_argument
@@ -182,7 +162,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     options = arguments()
-    print(table(run(options)))
+    run(options)
     print(dense.text(options.output))
 
 

@@ -10,10 +10,8 @@ results/gpu_public.jsonl as soon as it is measured.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -80,18 +78,13 @@ def calls(routine: str, a: Any, b: Any) -> dict[str, Callable[[], Any]]:
     return {"public": ours(routine, a, b)} | dict(zip(RIVALS, rivals[routine], strict=False))
 
 
-def lists(letter: str, routine: str, zero: bool = False) -> dict[str, Callable[[], Any]]:
+def lists(letter: str, routine: str) -> dict[str, Callable[[], Any]]:
     """Calls with matrices of 1 to 64 rows: a list of them, and a `Batch` of it."""
-    import cupy
-
     from frontal.gpu import batched
 
     rng = np.random.default_rng(1)
     sizes = rng.integers(1, 65, LISTED)
-    if zero:
-        whole = other = cupy.zeros((64, 64), DTYPES[letter])
-    else:
-        whole, other = (x[0] for x in stacks(letter, 64, 1))
+    whole, other = (x[0] for x in stacks(letter, 64, 1))
     a, b = ([x.T[:n, :n] for n in sizes] for x in (whole, other))
     batches = tuple(batched.Batch(x) for x in (a, b))
     return {"list": ours(routine, a, b), "Batch": ours(routine, *batches)}
@@ -239,41 +232,6 @@ def run_lists(options: argparse.Namespace, store: Store) -> None:
             write(store, case, times, error)
 
 
-def warm(options: argparse.Namespace) -> None:
-    """Compile side by side, on threads, what will be timed, for some time; it is kept on disk."""
-    import cupy
-
-    end = time.perf_counter() + options.compiling
-    device = cupy.cuda.Device()
-
-    def one(job: tuple[str, int, int, str]) -> None:
-        letter, n, count, routine = job
-        if time.perf_counter() > end:
-            return
-        with device:
-            zeros = cupy.zeros((2, count, n, n), DTYPES[letter])
-            ours(routine, *zeros)()
-
-    def of_lists(letter: str, routine: str) -> None:
-        if time.perf_counter() < end:
-            with device:
-                lists(letter, routine, zero=True)["Batch"]()
-
-    jobs = [
-        (letter, n, min(count, 1000 if n <= 128 else FEW), routine)
-        for letter, n, count in cases(options)
-        for routine in options.routines
-    ]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        begun = []
-        if options.only != "stacks":
-            begun = [pool.submit(of_lists, x, y) for x in options.dtypes for y in options.routines]
-        if options.only != "lists":
-            begun += [pool.submit(one, job) for job in dict.fromkeys(jobs)]
-        for job in begun:
-            job.result()
-
-
 def main() -> None:
     began = time.perf_counter()
     parser = argparse.ArgumentParser(description=__doc__)
@@ -284,16 +242,9 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=0.15, help="seconds of a case")
     parser.add_argument("--seconds", type=float, default=200.0, help="of the whole run")
     parser.add_argument("--only", choices=["stacks", "lists"])
-    parser.add_argument("--compiling", type=float, default=90.0, help="seconds to begin with")
-    parser.add_argument("--compile", action="store_true", help="time nothing")
     parser.add_argument("--output", type=Path, default=RESULTS / "gpu_public.jsonl")
     options = parser.parse_args()
     options.until = began + options.seconds
-    if options.compiling > 0:
-        warm(options)
-        print(f"compiled within {time.perf_counter() - began:.0f} s", flush=True)
-    if options.compile:
-        return
     import torch
 
     gpu = device.about() | {"torch": torch.__version__}

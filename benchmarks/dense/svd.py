@@ -97,18 +97,26 @@ def _looped(problem: Problem, least: int = 8) -> int:
     return min(case.batch, max(least, int(MAX_WORK / case.flops(problem.n[:1]) / 20)))
 
 
+def _by_library(problem: Problem, svd: Callable, a: Any, on_host: Callable) -> Run:
+    """SVD of a stack by a library: of all matrices up to order 32, above of as many as a loop."""
+    count = len(a) if problem.case.n <= 32 else _looped(problem)
+    found: list[Any] = [None]
+
+    def call() -> None:
+        found[0] = svd(a[:count])
+
+    def get(i: int) -> np.ndarray:
+        u, s, vh = (on_host(x[i]) for x in found[0])
+        return np.hstack([u, s[:, None], vh])
+
+    return Run(call, problem.restore, get, count=count)
+
+
 def vendor_svd(problem: Problem) -> Run:
     """cuSOLVER as CuPy calls it: gesvdjBatched up to 32, a loop of gesvd above."""
     import cupy
 
-    a, n = _stack(problem), problem.case.n
-    count = len(a) if n <= 32 else _looped(problem)
-    found: list[Any] = [None]
-
-    def call() -> None:
-        found[0] = cupy.linalg.svd(a[:count])
-
-    return Run(call, problem.restore, lambda i: _packed(found, i, lambda x: x.get()), count=count)
+    return _by_library(problem, cupy.linalg.svd, _stack(problem), lambda x: x.get())
 
 
 def torch(problem: Problem) -> Run:
@@ -118,20 +126,7 @@ def torch(problem: Problem) -> Run:
     except ImportError as error:
         raise UnavailableError("PyTorch is not here") from error
     a = torch.from_dlpack(_stack(problem))
-    count = len(a) if problem.case.n <= 32 else _looped(problem)
-    found: list[Any] = [None]
-
-    def call() -> None:
-        found[0] = torch.linalg.svd(a[:count])
-
-    return Run(
-        call, problem.restore, lambda i: _packed(found, i, lambda x: x.cpu().numpy()), count=count
-    )
-
-
-def _packed(found: list[Any], i: int, host: Callable[[Any], np.ndarray]) -> np.ndarray:
-    u, s, vh = (host(x[i]) for x in found[0])
-    return np.hstack([u, s[:, None], vh])
+    return _by_library(problem, torch.linalg.svd, a, lambda x: x.cpu().numpy())
 
 
 def vendor_gebrd(problem: Problem) -> Run:

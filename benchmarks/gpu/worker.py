@@ -6,7 +6,6 @@ idle device to an idle device; matrix values and right-hand sides stay on the de
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
@@ -23,6 +22,7 @@ from benchmarks.harness import cudss, grids
 from benchmarks.harness.device import Device, DeviceClock
 from benchmarks.harness.problems import residual, right_sides
 from benchmarks.harness.processes import failure
+from benchmarks.harness.solvers import Solver
 
 WIDTH = 16  # right-hand sides of the phase solve16
 LARGEST_HOST = 30000  # rows; CuPy's splu factorizes on the host
@@ -257,28 +257,16 @@ class SkippedError(Exception):
     """A problem that a solver is not asked to solve."""
 
 
-@dataclass(frozen=True)
-class Solver:
-    """How to build a solver, and how to tell what it misses here."""
-
-    build: Callable[..., Any]
-    missing: Callable[[], str]
-
-
-def _without(module: str) -> Callable[[], str]:
-    return lambda: "" if importlib.util.find_spec(module) else module
-
-
-def _without_cudss() -> str:
+def _lacks_cudss() -> str:
     return "" if cudss.find() else f"cuDSS ({cudss.VARIABLE} or the wheel {cudss.WHEELS[0]})"
 
 
 SOLVERS = {
-    "frontal": Solver(Frontal, _without("numba")),
-    "frontal-ldl": Solver(FrontalLDL, _without("numba")),
-    "cudss": Solver(CuDSS, _without_cudss),
-    "cudss-same": Solver(CuDSSSame, _without_cudss),
-    "cupyx": Solver(CuPyX, _without("cupyx")),
+    "frontal": Solver(Frontal, "numba"),
+    "frontal-ldl": Solver(FrontalLDL, "numba"),
+    "cudss": Solver(CuDSS, "ctypes", lacks=_lacks_cudss),
+    "cudss-same": Solver(CuDSSSame, "ctypes", lacks=_lacks_cudss),
+    "cupyx": Solver(CuPyX, "cupyx"),
 }
 
 

@@ -261,11 +261,16 @@ def mkl_as_blas() -> dict:
     return {"LD_PRELOAD": str(found[0]), "LD_LIBRARY_PATH": str(found[0].parent)} if found else {}
 
 
+def _lacks_mkl() -> str:
+    return "" if mkl_as_blas() else "mkl"
+
+
 @dataclass(frozen=True)
 class Solver:
     """How to build a solver, which module it needs, what matrices it takes, if it uses threads.
 
-    ``takes`` holds the kinds of `problems.kind_of`: "spd", "symmetric" and "general".
+    ``takes`` holds the kinds of `problems.kind_of`: "spd", "symmetric" and "general"; ``lacks``
+    returns what else is not installed here.
     """
 
     build: Callable
@@ -274,12 +279,11 @@ class Solver:
     options: dict = field(default_factory=dict)
     environment: Callable[[], dict] = dict
     threaded: bool = True
+    lacks: Callable[[], str] = str
 
-    def missing(self) -> str | None:
-        """Return the name of what is not installed here, or None."""
-        if importlib.util.find_spec(self.needs) is None:
-            return self.needs
-        return "mkl" if self.environment is mkl_as_blas and not mkl_as_blas() else None
+    def missing(self) -> str:
+        """Return the name of what is not installed here, or nothing."""
+        return self.lacks() if importlib.util.find_spec(self.needs) else self.needs
 
 
 SOLVERS = {
@@ -287,7 +291,7 @@ SOLVERS = {
     "frontal-lu": Solver(Frontal, "numba", ("spd", "symmetric"), {"kind": "general"}),
     "frontal-ldl": Solver(Frontal, "numba", ("spd",), {"kind": "symmetric"}),
     "cholmod": Solver(Cholmod, "sksparse", ("spd",)),
-    "cholmod-mkl": Solver(Cholmod, "sksparse", ("spd",), {}, mkl_as_blas),
+    "cholmod-mkl": Solver(Cholmod, "sksparse", ("spd",), {}, mkl_as_blas, lacks=_lacks_mkl),
     "pardiso": Solver(Pardiso, "pypardiso"),
     "pardiso-lu": Solver(Pardiso, "pypardiso", ("spd",), {"structure": "general"}),
     "pardiso-sym": Solver(Pardiso, "pypardiso", ("symmetric",), {"structure": "symmetric"}),

@@ -2,30 +2,88 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+
+import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse as sp
 
 from frontal.io import read_matrix
 from frontal.io.fortran_format import parse_format
 
 
-def text_of(values, format_, kind="RUA", ending="\n", indices="(8I8)", extra=0):
-    """Return a diagonal matrix of order 2 with these lines of values."""
-    counts = [2 + len(values), 1, 1, len(values) + extra, 0]
+def text_of(
+    values,
+    format_,
+    kind="RUA",
+    pointers=(1, 2, 3),
+    rows=(1, 2),
+    ending="\n",
+    indices="(8I8)",
+    extra=0,
+    right_hand_sides=(),
+):
+    """Return a square matrix with these lines of values, diagonal and of order 2 by default."""
+    n, skipped = len(pointers) - 1, len(right_hand_sides)
+    counts = [2 + len(values) + skipped, 1, 1, len(values) + extra, skipped]
     lines = [
         f"{'a title':72}{'key':8}",
         "".join(f"{count:14d}" for count in counts),
-        f"{kind:14}" + "".join(f"{count:14d}" for count in (2, 2, 2, 0)),
+        f"{kind:14}" + "".join(f"{count:14d}" for count in (n, n, len(rows), 0)),
         f"{indices:16}{'(8I8)':16}{format_:20}",
-        "       1       2       3",
-        "       1       2",
-        *values,
+        *([f"{'F':14}{1:14d}{0:14d}"] if skipped else []),
+        *("".join(f"{number:8d}" for number in section) for section in (pointers, rows)),
     ]
-    return "\n".join(lines) + ending
+    return "\n".join([*lines, *values, *right_hand_sides]) + ending
 
 
 def read(path, *arguments, **options):
     path.write_text(text_of(*arguments, **options))
     return read_matrix(path).diagonal().tolist()
+
+
+LOWER = {"pointers": (1, 3, 4, 5), "rows": (1, 3, 2, 3)}  # of order 3
+REAL = ["  0.20000000D+01 -0.45000000D+01", "  0.30000000D+01  0.50000000D+01"]
+SKEW = ["                -0.45000000D+01", "                                "]
+COMPLEX = [" 2.0 0.0-4.5 1.0", " 3.0 0.0 5.0 0.0"]  # fields that touch
+FULL = [[2, 0, -4.5], [0, 3, 0], [-4.5, 0, 5]]
+PACKED = {".gz": gzip.compress, ".bz2": bz2.compress}
+
+
+@pytest.mark.parametrize(
+    ("kind", "format_", "values", "expected"),
+    [
+        ("RSA", "(2D16.8)", REAL, FULL),
+        ("rsa", "(1P,2E16.8)", REAL, FULL),
+        ("RUA", "(1P2D16.8)", REAL, [[2, 0, 0], [0, 3, 0], [-4.5, 0, 5]]),
+        ("RZA", "(2(1P,D16.8))", SKEW, [[0, 0, 4.5], [0, 0, 0], [-4.5, 0, 0]]),
+        ("PSA", "", [], [[1, 0, 1], [0, 1, 0], [1, 0, 1]]),
+        ("ISA", "(4I3)", ["  2 -4  3  5"], [[2, 0, -4], [0, 3, 0], [-4, 0, 5]]),
+        ("CHA", "(4F4.1)", COMPLEX, [[2, 0, -4.5 - 1j], [0, 3, 0], [-4.5 + 1j, 0, 5]]),
+        ("CSA", "(4F4.1)", COMPLEX, [[2, 0, -4.5 + 1j], [0, 3, 0], [-4.5 + 1j, 0, 5]]),
+    ],
+)
+def test_matrix_of_each_type_is_completed(tmp_path, kind, format_, values, expected):
+    text = text_of(values, format_, kind, **LOWER).encode()
+    for ending in (".rb", ".rsa", ".hb.gz", ".cua.bz2"):
+        path = tmp_path / f"a{ending}"
+        path.write_bytes(PACKED.get(path.suffix, bytes)(text))
+        np.testing.assert_array_equal(read_matrix(path).toarray(), expected)
+
+
+def test_right_hand_sides_are_skipped(tmp_path):
+    path, rest = tmp_path / "a.rsa", ["  1.0  1.0  1.0"] * 2
+    path.write_text(text_of(REAL, "(2D16.8)", "RSA", right_hand_sides=rest, **LOWER))
+    np.testing.assert_array_equal(read_matrix(path).toarray(), FULL)
+
+
+def test_file_of_scipy_is_read(tmp_path):
+    A = sp.random_array((9, 9), density=0.4, format="csc", random_state=np.random.default_rng(5))
+    scipy.io.hb_write(tmp_path / "a.rua", sp.csc_matrix(A))
+    found = read_matrix(tmp_path / "a.rua").toarray()
+    np.testing.assert_array_equal(found, scipy.io.hb_read(tmp_path / "a.rua").toarray())
 
 
 @pytest.mark.parametrize(
@@ -139,6 +197,9 @@ def test_format_with_groups_repeats_its_last_group():
         (f"{'RUA':14}", f"{'RZA':14}", r"1.0 on the diagonal, in column 1, contradicts"),
         (f"{'RUA':14}{2:14d}", f"{'RZA':14}{3:14d}", "type 'RZA' must be square, not 3 by 2"),
         (f"{2:14d}{0:14d}\n", f"{2:14d}{5:14d}\n", "type 'RUA' is not assembled"),
+        ("RUA", "RUE", "'RUE' is not assembled"),
+        ("RUA", "XUA", "unknown matrix type 'XUA'"),
+        ("       1       2\n", "       1       9\n", "indices"),
         (
             "       1       2       3",
             "       1       2       2",

@@ -88,6 +88,8 @@ def test_array_that_breaks_its_declaration_is_refused(tmp_path, text, message):
         ("double general\n1 1 1\n+1 1 +3\n", [[3]]),
         ("real general\n\n% a\n1 1 1\n\n  % b\n \t1\t1  3 \r\n%c", [[3]]),
         ("real general\n0 0 0\n", []),
+        ("integer general\n2 2 1\n1 2 7\n", [[0, 7], [0, 0]]),
+        ("pattern symmetric\n2 2 2\n1 1\n2 1\n", [[1, 1], [1, 0]]),
     ],
 )
 def test_coordinate_file_in_usual_variants_is_read(tmp_path, text, dense):

@@ -7,8 +7,6 @@ import re
 import tokenize
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(
     path
@@ -28,13 +26,16 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def each(paths):
-    return pytest.mark.parametrize("path", paths, ids=name)
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
-def functions(path: Path):
+TREES = {path: ast.parse(text_of(path)) for path in FILES}
+
+
+def functions(tree: ast.Module):
     """Yield each function of a file with its length, the docstring left out."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if ast.get_docstring(node) is not None:
@@ -42,36 +43,34 @@ def functions(path: Path):
             yield node.name, lines
 
 
-@each(FILES)
-def test_files_are_short(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE
+def test_files_are_short():
+    lengths = {name(path): len(text_of(path).splitlines()) for path in FILES}
+    assert {path: lines for path, lines in lengths.items() if lines > MAX_FILE} == {}
 
 
-@each(FILES)
-def test_functions_are_short(path):
-    assert {n: lines for n, lines in functions(path) if lines > MAX_FUNCTION} == {}
+def test_functions_are_short():
+    found = ((name(path), *function) for path in FILES for function in functions(TREES[path]))
+    assert [function for function in found if function[-1] > MAX_FUNCTION] == []
 
 
-@each(TEXTS)
-def test_no_paths_of_a_machine_and_no_open_ends(path):
-    text = path.read_text(encoding="utf-8")
-    found = MACHINE_PATH.findall(text)
-    if path != Path(__file__).resolve():
-        found += OPEN_END.findall(text)
-    assert found == []
+def test_no_paths_of_a_machine_and_no_open_ends():
+    found = {name(path): MACHINE_PATH.findall(text_of(path)) for path in TEXTS}
+    for path in TEXTS:
+        if path != Path(__file__).resolve():
+            found[name(path)] += OPEN_END.findall(text_of(path))
+    assert {path: words for path, words in found.items() if words} == {}
 
 
-@each([p for p in FILES if name(p).startswith("frontal/") and name(p) != "frontal/cli/commands.py"])
-def test_the_library_does_not_print(path):
-    calls = [
-        n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if type(n) is ast.Call
-    ]
-    assert [n.lineno for n in calls if isinstance(n.func, ast.Name) and n.func.id == "print"] == []
+def test_the_library_does_not_print():
+    for path, tree in TREES.items():
+        if name(path).startswith("frontal/") and name(path) != "frontal/cli/commands.py":
+            calls = (node.func for node in ast.walk(tree) if type(node) is ast.Call)
+            assert "print" not in {f.id for f in calls if isinstance(f, ast.Name)}, name(path)
 
 
-@each([p for p in FILES if p.stat().st_size])
-def test_every_file_says_what_it_is_for(path):
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+def test_every_file_says_what_it_is_for():
+    silent = (path for path, tree in TREES.items() if tree.body and not ast.get_docstring(tree))
+    assert [name(path) for path in silent] == []
 
 
 def test_types_are_named():

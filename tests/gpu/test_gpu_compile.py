@@ -1,10 +1,10 @@
 """Every kernel file compiles for the GPUs that matter, in registers, with tensor cores in use.
 
-Registers are those of optimized code: for float64 on sm_90, where tiles are multiplied on sm_80
-too and for float32. Other cases take only the first half of compiling, a tenth of the time: other
+Registers are those of optimized code: for float64 on sm_90, and of two kernels that multiply tiles
+on sm_80 too. Other cases take only the first half of compiling, a tenth of the time: other
 architectures, other scalars and variants of dense kernels (FRONTAL_ALL_SCALARS compiles them too),
-and, for GPUs that give a block 64 or 99 KB of shared memory, all files, with each scalar for one
-of them, and the kernels of factorizations and solves with the constants that their launches choose.
+and, for GPUs that give a block 64 or 99 KB of shared memory, all files, each for one of them, and
+the kernels of factorizations and solves with the constants that their launches choose.
 One wrapper of three is compiled; all are parsed for float64 on sm_90.
 """
 
@@ -76,9 +76,9 @@ for _name, _more in {
 RELEASE = 13, 5  # of NVRTC, on which spills depend: older ones spill more
 SPILLED = {  # a few bytes of addresses, touched at most once a slice of operands
     ("potrf_tiny.cu", "f8", 90, (("INTO", 2), ("UPLO", 1))): 32,
-    **{("system.cu", "f8", arch, ()): 56 for arch in (80, 90)},  # of searches of fronts and entries
+    ("system.cu", "f8", 90, ()): 56,  # of searches of fronts and entries
     ("getrf_left.cu", "f8", 90, (("INTO", 2),)): 116,
-    **{("inverse.cu", "f8", arch, ()): 88 for arch in (80, 90)},  # of the second matrix
+    ("inverse.cu", "f8", 90, ()): 88,  # of the second matrix
     ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 84,
     ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 144,
     ("front_backward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 424,  # worth it for a fourth block
@@ -91,20 +91,17 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("front_tiles.cu", "f8", 90, (*LDL.items(), ("PERTURB", 1))): 192,  # around calls
     ("front_backward_small.cu", "f8", 90, (("WIDTH", 8),)): 96,
     **{("front_tiles.cu", "f8", arch, ()): 80 for arch in (80, 90)},  # around calls
-    ("labrd.cu", "f8", 80, ()): 24,
-    ("gebrd.cu", "f8", 80, ()): 40,  # around calls, eight reads under way in each
-    ("gebrd.cu", "f8", 90, ()): 140,
+    ("gebrd.cu", "f8", 90, ()): 140,  # around calls, eight reads under way in each
     ("gebrd.cu", "f4", 90, ()): 108,
     ("jacobi.cu", "f8", 90, ()): 16,
     ("qr.cu", "f8", 90, ()): 56,  # around the calls that divide
-    **{("getrf_left.cu", "f8", arch, ()): 140 for arch in (80, 90)},  # 512 threads: 128 each
-    ("getrf_update.cu", "f8", 80, ()): 40,
+    ("getrf_left.cu", "f8", 90, ()): 140,  # 512 threads: 128 each
 }
 CASES = [
     (name, "f8", arch, ())
     for name in FILES
     for arch in (80, 90)
-    if arch == 90 or name.startswith(PRODUCTS)
+    if arch == 90 or name in ("gemm.cu", "front_tiles.cu")
 ]
 if ALL_SCALARS:
     CASES += [(name, "c16", 90, ()) for name in FILES if name.startswith((*PRODUCTS, "front"))]
@@ -128,11 +125,10 @@ SMALL = {  # GPUs with less shared memory
     89: Limits(4, 99 << 10, 100 << 10, (8, 9)),
     120: Limits(4, 99 << 10, 100 << 10, (12, 0)),
 }
-PARSED = [
-    (name, SCALARS[(i + j) % 4], arch, tuple(limits.constants.items()))
+PARSED = [  # each file for one of them, half of the files for the one without tensor cores
+    (name, SCALARS[i // 2 % 4], arch, tuple(SMALL[arch].constants.items()))
     for i, name in enumerate(FILES)
-    for j, (arch, limits) in enumerate(SMALL.items())
-    if (i + j) % 2  # each file for two of them, which takes half the time
+    for arch in ((86, 75, 120, 75)[i % 4],)
 ]
 PARSED += [
     (name, dtype, (80, 90, 100)[(i + j) % 3])

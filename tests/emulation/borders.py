@@ -133,6 +133,21 @@ def random(rng: np.random.Generator, shape: Sequence[int], dtype: Any) -> np.nda
     return a.astype(dtype)
 
 
+def op(a: np.ndarray, trans: str) -> np.ndarray:
+    """Return a matrix, its transpose or its adjoint."""
+    return {"N": a, "T": a.T, "C": a.conj().T, "H": a.conj().T}[trans]
+
+
+def wide(a: np.ndarray) -> np.ndarray:
+    """Return numbers in double precision."""
+    return a.astype(np.promote_types(a.dtype, np.float64))
+
+
+def shapes(wrapper: str, sizes: Sequence[Any]) -> Sequence[Any]:
+    """Return the sizes that a wrapper takes: the first one, three of it, or all."""
+    return {"native": sizes[:1], "vbatched": sizes}.get(wrapper, [sizes[0]] * 3)
+
+
 def eps(dtype: Any) -> float:
     """Precision of a scalar's real part."""
     return float(np.finfo(np.dtype(dtype)).eps)

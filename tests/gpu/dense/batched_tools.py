@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import frontal.gpu.runtime.device
+from frontal.gpu.dense import batched, batched_lstsq, batched_products, batched_solve, batched_svd
 
 KINDS = ("matrix", "stack", "list")
 SIZES = (5, 1, 0, 33, 12)  # of a list
@@ -75,3 +76,36 @@ def close(found, wanted, scale=1.0):
     np.testing.assert_allclose(
         found, wanted, rtol=0, atol=200 * max(wanted.shape or (1,)) * eps * size
     )
+
+
+def public_calls(definite, others, right, vectors):
+    """Public functions by name, on lists or stacks; each call returns a tuple."""
+    factors, piv = batched.lu_factor(others)
+    c = batched.cholesky(definite)
+    y = batched_products.gemv(1.0, definite, vectors)
+    return {
+        "cholesky": lambda: batched.cholesky(definite, check=False),
+        "lower": lambda: batched.cholesky(definite, lower=True, check=False),
+        "lu": lambda: batched.lu_factor(others, check=False),
+        "inv": lambda: batched.inv(others, check=False),
+        "cho": lambda: (batched.cho_solve((c, False), right),),
+        "lu_solve": lambda: (batched.lu_solve((factors, piv), vectors),),
+        "adjoint": lambda: (batched.lu_solve((factors, piv), right, 2),),
+        "triangle": lambda: (batched.solve_triangular(c, right),),
+        "vectors": lambda: (batched.solve_triangular(c, vectors, 2),),
+        "solve": lambda: batched_solve.solve(others, right, check=False),
+        "definite": lambda: batched_solve.solve(definite, vectors, check=False, assume_a="pos"),
+        "product": lambda: (batched_products.gemm(2.0, others, definite, trans_b=2),),
+        "herk": lambda: (batched_products.herk(1.0, others, lower=True),),
+        "gemv": lambda: (batched_products.gemv(1.0, others, vectors),),
+        "sum": lambda: (batched_products.gemm(2.0, others, definite, 0.5, c),),
+        "update": lambda: (batched_products.herk(1.0, others, 2.0, definite),),
+        "residual": lambda: (batched_products.gemv(-1.0, others, vectors, 1.0, y),),
+        "qr": lambda: batched_svd.qr(right),
+        "svd": lambda: batched_svd.svd(right, check=False),
+        "thin": lambda: batched_svd.svd(right, False, check=False),
+        "values": lambda: batched_svd.svdvals(right, check=False),
+        "bidiagonal": lambda: batched_svd.bidiagonalize(right, check=False),
+        "pinv": lambda: batched_lstsq.pinv(right, return_rank=True, check=False),
+        "lstsq": lambda: batched_lstsq.lstsq(right, vectors, check=False),
+    }

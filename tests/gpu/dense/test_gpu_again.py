@@ -14,13 +14,7 @@ from frontal.gpu.dense.lists import Batch
 from frontal.gpu.runtime.launch_plan import disjoint
 
 from ...emulation.borders import DTYPES
-from .batched_tools import Gpu, numbers
-
-
-@pytest.fixture
-def gpu(device, monkeypatch):
-    monkeypatch.setattr(call_cache, "_plans", {})
-    return Gpu(device, monkeypatch)
+from .batched_tools import numbers, public_calls
 
 
 def stack(n, dtype, seed, columns=None):
@@ -48,38 +42,18 @@ def test_devices_without_a_hash_are_known_again(gpu):
 
 
 def calls(gpu, n, dtype, seed):
-    """What users call, on arrays of their own for a seed; each returns a tuple of arrays."""
+    """Public functions on arrays of their own for a seed."""
     a, g = stack(n, dtype, seed), stack(n, dtype, seed + 1) + stack(n, dtype, seed + 2, n)
     b, v = stack(n, dtype, seed, 4), numbers((3, n), dtype, seed)
     held = [gpu.put(x) for x in (a, g, b, v)]
-    factors, piv = batched.lu_factor(held[1])
-    c = batched.cholesky(held[0])
-    triangle = gpu.put(np.tril(a))
     own = [gpu.put(x, "F") for x in (a, g, b, a)]  # to be overwritten
-    return {
-        "cholesky": lambda: batched.cholesky(held[0], check=False),
-        "lower": lambda: batched.cholesky(held[0], lower=True, check=False),
-        "lu": lambda: batched.lu_factor(held[1], check=False),
-        "inv": lambda: batched.inv(held[1], check=False),
-        "cho": lambda: (batched.cho_solve((c, False), held[2]),),
-        "solve": lambda: (batched.lu_solve((factors, piv), held[3]),),
-        "product": lambda: (batched.gemm(2.0, held[1], held[0], trans_b=2),),
-        "system": lambda: batched_solve.solve(held[1], held[3], check=False),
-        "definite": lambda: batched_solve.solve(held[0], held[2], check=False, assume_a="pos"),
-        "qr": lambda: batched_svd.qr(held[2]),
+    return public_calls(*held) | {
         "r": lambda: (batched_svd.qr(held[1], "r"),),
-        "bidiagonal": lambda: batched_svd.bidiagonalize(held[2], check=False),
-        "svd": lambda: batched_svd.svd(held[1], check=False),
-        "thin": lambda: batched_svd.svd(held[2], False, check=False),
-        "values": lambda: batched_svd.svdvals(held[1], check=False),
-        "pinv": lambda: batched_lstsq.pinv(held[2], return_rank=True, check=False),
-        "lstsq": lambda: batched_lstsq.lstsq(held[1], held[2], check=False),
-        "adjoint": lambda: (batched.lu_solve((factors, piv), held[2], 2),),
-        "triangle": lambda: (batched.solve_triangular(triangle, held[2], lower=True),),
-        "vectors": lambda: (batched.solve_triangular(triangle, held[3], 2, lower=True),),
+        "square svd": lambda: batched_svd.svd(held[1], check=False),
+        "least squares": lambda: batched_lstsq.lstsq(held[1], held[2], check=False),
         "in place": lambda: batched.cholesky(own[0], overwrite_a=True, check=False),
         "both": lambda: batched_solve.solve(own[1], own[2], False, True, True, check=False),
-        "sum": lambda: (batched.gemm(1.0, held[1], held[0], 2.0, own[3], overwrite_c=True),),
+        "own sum": lambda: (batched.gemm(1.0, held[1], held[0], 2.0, own[3], overwrite_c=True),),
     }
 
 
@@ -175,17 +149,25 @@ def test_refusals_are_the_same_the_third_time(gpu):
             batched.cholesky(gpu.put(np.ones((2, 3, 4))))
 
 
-def test_what_cannot_be_noted_is_done_all_the_same(gpu):
+def is_noted(gpu, copied):
+    """Copy four arrays by a function of the device and two arrays; whether that is noted."""
+
     def work(device, a, overwrite):
         out = device.xp.empty(a.shape, a.dtype)
-        device.xp.copyto(out, a)
+        copied(device, a, out)
         return (out,)
 
-    for k in range(4):
-        a = np.full((2, 2, 2), float(k))
-        (found,) = call_cache.cached_call(work, "a", (gpu.put(a),), ())
-        np.testing.assert_array_equal(gpu.get(found), a)
-    assert list(call_cache._plans.values()) == [False]
+    given = [np.full((2, 2, 2), float(k)) for k in range(4)]
+    found = [call_cache.cached_call(work, "a", (gpu.put(a),), ())[0] for a in given]
+    for copy, a in zip(found, given, strict=True):
+        np.testing.assert_array_equal(gpu.get(copy), a)
+    (plan,) = call_cache._plans.values()
+    assert plan is False or isinstance(plan, call_cache._CachedCall)
+    return plan is not False
+
+
+def test_what_cannot_be_noted_is_done_all_the_same(gpu):
+    assert not is_noted(gpu, lambda device, a, out: device.xp.copyto(out, a))
 
 
 def test_few_shapes_are_known_at_once(gpu, monkeypatch):
@@ -210,25 +192,20 @@ def test_threads_do_not_meet(gpu):
         np.testing.assert_allclose(gpu.get(x), np.linalg.cholesky(a))
 
 
-def test_work_of_a_library_is_noted(gpu):
-    def copied(source, target):  # stands for a function of cuBLAS, which takes addresses
-        if gpu.device.cuda:
-            gpu.device.xp.cuda.runtime.memcpyAsync(target, source, 64, 3, gpu.device.stream())
+def copied_by_addresses(device, a, out):
+    """Copy 64 bytes as a function of cuBLAS would, which takes addresses."""
+
+    def copied(source, target):
+        if device.cuda:
+            device.xp.cuda.runtime.memcpyAsync(target, source, 64, 3, device.stream())
         else:
             ctypes.memmove(target, source, 64)
 
-    def work(device, a, overwrite):
-        out = device.xp.empty(a.shape, a.dtype)
-        device.call(copied, (device.pointer(a), device.pointer(out)))
-        return (out,)
+    device.call(copied, (device.pointer(a), device.pointer(out)))
 
-    kept = []
-    for k in range(4):
-        (found,) = call_cache.cached_call(work, "a", (gpu.put(np.full((2, 2, 2), float(k))),), ())
-        kept.append(found)
-    assert isinstance(next(iter(call_cache._plans.values())), call_cache._CachedCall)
-    for k, found in enumerate(kept):
-        np.testing.assert_array_equal(gpu.get(found), np.full((2, 2, 2), float(k)))
+
+def test_work_of_a_library_is_noted(gpu):
+    assert is_noted(gpu, copied_by_addresses)
 
 
 def test_arrays_that_begin_behind_others_are_not_apart():
@@ -248,10 +225,8 @@ def test_arrays_that_begin_behind_others_are_not_apart():
 def test_uploaded_addresses_make_no_record(gpu):
     """They are others the next time."""
 
-    def work(device, a, overwrite):
+    def uploaded(device, a, out):
         device.upload(np.array([device.pointer(a)], np.uint64))
-        return (device.xp.empty(a.shape, a.dtype),)
+        copied_by_addresses(device, a, out)
 
-    for k in range(4):
-        call_cache.cached_call(work, "a", (gpu.put(np.full((2, 2, 2), float(k))),), ())
-    assert list(call_cache._plans.values()) == [False]
+    assert not is_noted(gpu, uploaded)

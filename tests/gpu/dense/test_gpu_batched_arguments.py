@@ -10,13 +10,7 @@ from frontal.errors import BatchError
 from frontal.gpu.dense import batched
 from frontal.gpu.dense.operands import leading_dimension
 
-from .batched_tools import Gpu, close, each, matrices, numbers, one
-
-
-@pytest.fixture
-def gpu(device, monkeypatch):
-    return Gpu(device, monkeypatch)
-
+from .batched_tools import close, each, matrices, numbers, one
 
 # --- memory ------------------------------------------------------------------------------------
 
@@ -58,14 +52,6 @@ def test_columns_that_overlap_are_refused():
         with pytest.raises(ValueError, match=f"columns overlap: {step} elements apart"):
             leading_dimension(overlapping)
     assert leading_dimension(memory.reshape(4, 10).T[:7]) == 10
-
-
-def test_overwriting_is_in_place_where_columns_are_contiguous(gpu):
-    a = matrices("stack", np.float64, definite=True)
-    for order, shared in (("F", True), ("C", False)):
-        given = gpu.put(a, order)
-        c = batched.cholesky(given, overwrite_a=True)
-        assert (gpu.device.pointer(c) == gpu.device.pointer(given)) is shared
 
 
 @pytest.mark.parametrize("kind", ["list", "stack"])

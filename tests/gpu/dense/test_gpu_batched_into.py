@@ -18,11 +18,6 @@ from .batched_tools import Gpu, close, each, matrices, numbers, one
 ORDERS = ("C", "F", "strided")
 
 
-@pytest.fixture
-def gpu(device, monkeypatch):
-    return Gpu(device, monkeypatch)
-
-
 def put(gpu: Gpu, a: Any, order: str) -> Any:
     """Arrays of a memory order; strided ones lie in larger memory, with neither side contiguous."""
     if isinstance(a, list):
@@ -102,16 +97,6 @@ def test_overwriting_clears_too(gpu, order):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_lists_of_any_order(gpu, order):
-    a = matrices("list", np.complex64, definite=True)
-    given = put(gpu, a, order)
-    for x, y in each(gpu.get(batched.cholesky(given, lower=True)), a):
-        close(x, np.linalg.cholesky(y) if y.size else y)
-    for x, y in each(gpu.get(given), a):
-        np.testing.assert_array_equal(x, y)
-
-
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64])
 @pytest.mark.parametrize("shape", [(1, 1), (7, 7), (9, 20), (20, 9), (40, 60), (70, 30), (130, 70)])
 def test_lu_reads_any_order(gpu, shape, dtype, order):
@@ -141,12 +126,13 @@ def test_inverses_read_any_order(gpu, n, dtype, order):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_lu_of_lists_of_any_order(gpu, order):
-    a = matrices("list", np.float64)
+def test_factorizations_of_lists_read_any_order(gpu, order):
+    a = matrices("list", np.complex64, definite=True)
     given = put(gpu, a, order)
-    lu, _ = batched.lu_factor(given)
-    for x, y, z in each(gpu.get(lu), a, gpu.get(batched.inv(given))):
-        close(x, scipy.linalg.lu_factor(y)[0] if y.size else y)
-        close(z, np.linalg.inv(y), 1e3)
+    found = [gpu.get(x) for x in (batched.lu_factor(given)[0], batched.inv(given))]
+    for c, lu, inverse, x in each(gpu.get(batched.cholesky(given, lower=True)), *found, a):
+        close(c, np.linalg.cholesky(x) if x.size else x)
+        close(lu, scipy.linalg.lu_factor(x)[0] if x.size else x)
+        close(inverse, np.linalg.inv(x), 1e3)
     for x, y in each(gpu.get(given), a):
         np.testing.assert_array_equal(x, y)

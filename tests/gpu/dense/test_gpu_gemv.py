@@ -8,13 +8,9 @@ from frontal.gpu.dense.gemv import gemv
 from frontal.gpu.dense.operands import MatrixBatch
 from frontal.gpu.runtime.limits import H200
 
-from ...emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, mixed_sizes, random
+from ...emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, mixed_sizes, op, random
 
 VARIANTS = ("big-tile", "classic", None)
-
-
-def op(a, trans):
-    return {"N": a, "T": a.T, "C": a.conj().T}[trans]
 
 
 def scalars(dtype):

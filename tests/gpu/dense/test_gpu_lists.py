@@ -19,7 +19,7 @@ from frontal.gpu.dense import (
 )
 from frontal.gpu.dense.lists import Batch
 
-from .batched_tools import Gpu, numbers
+from .batched_tools import numbers, public_calls
 
 PACKAGE = Path(frontal.__file__).parent
 SIZES = {
@@ -27,12 +27,6 @@ SIZES = {
     "tiny": (8, 3, 8, 20, 1),
     "panels": (70, 150, 9, 150, 33),
 }
-
-
-@pytest.fixture
-def gpu(device, monkeypatch):
-    monkeypatch.setattr(call_cache, "_plans", {})
-    return Gpu(device, monkeypatch)
 
 
 def inputs(sizes, dtype, seed):
@@ -45,40 +39,6 @@ def inputs(sizes, dtype, seed):
         right.append(numbers((n, 3), dtype, seed + i + 50))
         vectors.append(numbers((n,), dtype, seed + i + 90))
     return definite, others, right, vectors
-
-
-def calls(given):
-    """What users call: each returns a tuple."""
-    definite, others, right, vectors = given
-    factors, piv = batched.lu_factor(others)
-    c = batched.cholesky(definite)
-    y = batched_products.gemv(1.0, definite, vectors)
-    return {
-        "cholesky": lambda: batched.cholesky(definite, check=False),
-        "lower": lambda: batched.cholesky(definite, lower=True, check=False),
-        "lu": lambda: batched.lu_factor(others, check=False),
-        "inv": lambda: batched.inv(others, check=False),
-        "cho": lambda: (batched.cho_solve((c, False), right),),
-        "lu_solve": lambda: (batched.lu_solve((factors, piv), vectors),),
-        "adjoint": lambda: (batched.lu_solve((factors, piv), right, 2),),
-        "triangle": lambda: (batched.solve_triangular(c, right),),
-        "vectors": lambda: (batched.solve_triangular(c, vectors, 2),),
-        "solve": lambda: batched_solve.solve(others, right, check=False),
-        "definite": lambda: batched_solve.solve(definite, vectors, check=False, assume_a="pos"),
-        "product": lambda: (batched_products.gemm(2.0, others, definite, trans_b=2),),
-        "herk": lambda: (batched_products.herk(1.0, others, lower=True),),
-        "gemv": lambda: (batched_products.gemv(1.0, others, vectors),),
-        "sum": lambda: (batched_products.gemm(2.0, others, definite, 0.5, c),),
-        "update": lambda: (batched_products.herk(1.0, others, 2.0, definite),),
-        "residual": lambda: (batched_products.gemv(-1.0, others, vectors, 1.0, y),),
-        "qr": lambda: batched_svd.qr(right),
-        "svd": lambda: batched_svd.svd(right, check=False),
-        "thin": lambda: batched_svd.svd(right, False, check=False),
-        "values": lambda: batched_svd.svdvals(right, check=False),
-        "bidiagonal": lambda: batched_svd.bidiagonalize(right, check=False),
-        "pinv": lambda: batched_lstsq.pinv(right, return_rank=True, check=False),
-        "lstsq": lambda: batched_lstsq.lstsq(right, vectors, check=False),
-    }
 
 
 def put(gpu, given, order):
@@ -103,12 +63,12 @@ def test_a_batch_gives_what_each_gives_alone(gpu, sizes, dtype, order):
         given = put(gpu, host, order)
         kept, call_cache._plans = call_cache._plans, {}
         wanted = {}
-        for name, call in calls(given).items():
+        for name, call in public_calls(*given).items():
             call_cache._plans = {}  # each call is the first
             wanted[name] = call()
         call_cache._plans = kept
         for kind in (list, Batch):
-            for name, call in calls([kind(x) for x in given]).items():
+            for name, call in public_calls(*map(kind, given)).items():
                 for found, x in zip(call(), wanted[name], strict=True):
                     if not isinstance(x, Batch):
                         np.testing.assert_array_equal(gpu.get(found), gpu.get(x), err_msg=name)
@@ -130,7 +90,7 @@ def test_no_function_of_python_is_called_for_each_matrix(gpu):
     found: list[dict[str, int]] = []
     for times in (1, 7):
         given = put(gpu, inputs((5, 1, 9) * times, "f8", 4), "F")
-        found.append({name: python_calls(call) for name, call in calls(given).items()})
+        found.append({name: python_calls(call) for name, call in public_calls(*given).items()})
     assert found[0] == found[1]
     assert max(found[0].values()) < 100
 

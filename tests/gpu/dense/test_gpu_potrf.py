@@ -57,10 +57,19 @@ def test_sizes(device, wrapper, dtype, uplo):
         run(device, wrapper, [n] * (1 if wrapper == "native" else 3), dtype, uplo)
 
 
+@pytest.mark.parametrize(
+    ("variant", "sizes"),
+    [
+        ("shared", [96, 0, 64, 65, 31, 1, 33, 49]),
+        ("tasks", [129, 0, 64, 300, 31, 1]),
+        ("tiles", [129, 0, 64, 200, 31, 1, 257]),
+        ("tiles", [150]),
+    ],
+)
 @pytest.mark.parametrize("uplo", UPLO)
-@pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
-def test_tasks_of_many_sizes(device, dtype, uplo):
-    run(device, "vbatched", [129, 0, 64, 300, 31, 1], dtype, uplo, "tasks")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_each_variant_factorizes_many_sizes(device, dtype, uplo, variant, sizes):
+    run(device, "vbatched", sizes, dtype, uplo, variant)
 
 
 @pytest.mark.parametrize("uplo", UPLO)
@@ -78,19 +87,6 @@ def test_the_other_triangle_keeps_its_bits(device, variant, dtype, uplo):
         other = np.isnan(half(x, uplo))
         assert before[other].tobytes() == found[other].tobytes()
         check(x, np.where(other, np.nan, found).astype(dtype), uplo)
-
-
-@pytest.mark.parametrize("uplo", UPLO)
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("sizes", [[129, 0, 64, 200, 31, 1, 257], [150]])
-def test_tiles_of_many_sizes(device, sizes, dtype, uplo):
-    run(device, "vbatched", sizes, dtype, uplo, "tiles")
-
-
-@pytest.mark.parametrize("uplo", UPLO)
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_shared_memory(device, dtype, uplo):
-    run(device, "vbatched", [96, 0, 64, 65, 31, 1, 33, 49], dtype, uplo, "shared")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

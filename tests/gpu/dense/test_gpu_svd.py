@@ -22,11 +22,6 @@ from .batched_tools import Gpu
 SHAPES = [(5, 3), (3, 5), (1, 1), (0, 4), (4, 0), (16, 16), (33, 20), (90, 12), (12, 66), (68, 66)]
 
 
-@pytest.fixture
-def gpu(device, monkeypatch):
-    return Gpu(device, monkeypatch)
-
-
 def close(found, wanted, order, dtype, scale=1.0):
     """Within 20 n eps in the Frobenius norm."""
     assert np.linalg.norm(found - wanted) <= 20 * max(order, 1) * eps(dtype) * scale

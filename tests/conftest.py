@@ -24,6 +24,7 @@ from frontal.machine.thread_group import ThreadGroup
 
 from .emulation.compiling import COMPILER
 from .emulation.device import EmulatedDevice
+from .emulation.traffic import watch
 
 os.environ.setdefault("FRONTAL_HELPERS", "0")  # tests count processes, and take memory
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "matrices"
@@ -82,6 +83,18 @@ def device(request):
     from frontal.gpu.runtime.device import device_of
 
     return device_of()
+
+
+@pytest.fixture
+def gpu_backend(device, monkeypatch):
+    """Give `backend="gpu"` the device of the test."""
+    monkeypatch.setattr("frontal.gpu.runtime.device.device_of", lambda array=None: device)
+
+
+@pytest.fixture
+def traffic(device, monkeypatch):
+    """Watch the copies and launches of the device of the test."""
+    return watch(device, monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -20,16 +20,12 @@ from frontal.problems import convdiff2d, poisson2d
 
 from ..matrices import grid_matrices, scaled_values, with_values
 
+pytestmark = pytest.mark.usefixtures("gpu_backend")
+
 CASES = grid_matrices(7)
 MOVED = {"general": convdiff2d(7) - 3 * sp.eye_array(49)}  # rows are interchanged,
 _SMALL = sp.diags_array(0.02 + 0.05 * np.sin(3 * np.arange(49)))
 MOVED["symmetric"] = poisson2d(7) - 4 * sp.eye_array(49) + _SMALL  # and pivots are of order 2
-
-
-@pytest.fixture(autouse=True)
-def chosen(device, monkeypatch):
-    """Give `backend="gpu"` the device of the test."""
-    monkeypatch.setattr("frontal.gpu.runtime.device.device_of", lambda array=None: device)
 
 
 def test_forests_are_plans_of_block_diagonal_matrices():

@@ -10,22 +10,18 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-import frontal.gpu.runtime.device
 from frontal import errors, problems
 from frontal.backend import choose as backend
 from frontal.factor.solve import FactorSolver
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.factor import GpuFactor
 
-from ..gpu.sparse.test_gpu_system import put
+from ..emulation.traffic import put
 from ..matrices import grid_system
 
+pytestmark = pytest.mark.usefixtures("gpu_backend")
+
 B = np.random.default_rng(0).standard_normal((81, 2))
-
-
-@pytest.fixture(autouse=True)
-def chosen(device, monkeypatch):
-    monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
 
 
 @pytest.fixture

@@ -14,8 +14,10 @@ from frontal.cpu import backend as cpu
 from frontal.factor.solve import FactorSolver
 from frontal.gpu.sparse.backend import GpuBackend
 
-from ..gpu.sparse.test_gpu_system import chosen, put  # noqa: F401
+from ..emulation.traffic import put
 from ..matrices import grid_system
+
+pytestmark = pytest.mark.usefixtures("gpu_backend")
 
 B = np.random.default_rng(0).standard_normal((81, 2))
 both = pytest.mark.parametrize("where", ["cpu", "gpu"])

@@ -8,8 +8,10 @@ import frontal
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.factor import GpuFactor
 
-from ..gpu.sparse.test_gpu_system import Sparse, chosen, forget, put, traffic  # noqa: F401
+from ..emulation.traffic import Sparse, forget, put
 from ..matrices import grid_system
+
+pytestmark = pytest.mark.usefixtures("gpu_backend")
 
 B = np.random.default_rng(0).standard_normal((81, 2))
 both = pytest.mark.parametrize("where", ["cpu", "gpu"])
@@ -106,7 +108,7 @@ def test_a_diagonal_that_is_not_real(device, where):
         assert factor.info["method"] == "lu"
 
 
-def test_it_is_looked_at_where_the_factor_is(device, traffic):  # noqa: F811
+def test_it_is_looked_at_where_the_factor_is(device, traffic):
     """No launch and no download of its own."""
     s = grid_system("spd", "f8")
     factor = frontal.factorize(s, backend="gpu")

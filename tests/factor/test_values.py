@@ -15,7 +15,9 @@ from frontal.matrix.canonical import canonical
 from frontal.matrix.symmetry import is_hermitian
 from frontal.matrix.value_map import ValueMap, of_pattern
 
-from ..gpu.sparse.test_gpu_system import Sparse, chosen, forget, put, traffic  # noqa: F401
+from ..emulation.traffic import Sparse, forget, put
+
+pytestmark = pytest.mark.usefixtures("gpu_backend")
 
 N = 30
 B = np.random.default_rng(0).standard_normal((N, 2))
@@ -95,7 +97,7 @@ def test_the_order_is_that_of_the_matrix_given_last(device, where):
         check(factor.refactorize(2 * given.data), 2 * a)
 
 
-def test_a_matrix_on_the_device_sets_the_order(device, traffic):  # noqa: F811
+def test_a_matrix_on_the_device_sets_the_order(device, traffic):
     a = unsymmetric()
     factor = frontal.factorize(a, backend="gpu")
     for form in ("csr", "csc", "csr"):
@@ -111,7 +113,7 @@ def test_a_matrix_on_the_device_sets_the_order(device, traffic):  # noqa: F811
 
 
 @pytest.mark.parametrize("form", ["coo", "csr repeated"])
-def test_values_in_any_order_stay_on_the_device(device, traffic, form):  # noqa: F811
+def test_values_in_any_order_stay_on_the_device(device, traffic, form):
     given = stored(unsymmetric(), form)
     factor = frontal.factorize(given, backend="gpu")
     values = put(device, given.data)

@@ -2,17 +2,23 @@
 
 from functools import partial
 
+import numpy as np
 import pytest
 
 import frontal
 import frontal.gpu.runtime.device
 from frontal.gpu.sparse import backend as backends
+from frontal.gpu.sparse.layout import interval_packing, panels
 from frontal.gpu.sparse.layout import schedule as schedules
 from frontal.gpu.sparse.pattern import DevicePattern
+from frontal.gpu.sparse.solve import messages
 from frontal.gpu.sparse.tasks import solves
 
 from ...conftest import fronts_cost
+from ...emulation.counting import CountingDevice
+from ...emulation.device import LIMITS
 from ...emulation.lanes import LaneDevice
+from ...matrices import solid_system
 
 KINDS = ("spd", "symmetric", "general")
 LATE = ("copies", "kernels")
@@ -53,9 +59,33 @@ def analyzed(a, kind, **options):
 def least_of(analysis, dtype="f8"):
     """The least limit that there are segments for."""
     with pytest.raises(frontal.FactorMemoryError) as error:
-        analysis.memory_for(dtype, memory=0)
+        analysis.memory_for("f8", memory=0)
     return error.value.required
 
 
-def numeric(factor):
-    return factor._numbers.factor
+def device_bytes(kind, n, rhs, share=None, lent=1 << 23, limits=LIMITS):
+    """Return peak device memory of a factor and its solves, its estimate, the limit, the factor.
+
+    A `share` limits memory: from 0, the least that its segments need, to 1, all of the factor.
+    """
+    device = CountingDevice(limits)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
+        patch.setattr(frontal.gpu, "available", lambda: True)
+        patch.setattr(messages, "_MIN_LENT_BYTES", lent)
+        patch.setattr(panels, "_SLACK", interval_packing.NO_SLACK)  # of a large matrix
+        a = solid_system(kind, n=n)
+        analysis = frontal.analyze(a, kind=kind, backend="gpu")
+        limit = "device"
+        if share is not None:
+            limit, whole = least_of(analysis), analysis.memory_for("f8", memory="device")["total"]
+            limit += int(share * (whole - limit))
+        told = analysis.memory_for("f8", rhs=rhs, memory=limit)
+        assert not device.count.most
+        factor, b = analysis.factorize(a, memory=limit), np.ones((a.shape[0], rhs))
+        factor.solve(b)
+        for scale in (2, 3, 4):
+            factor.refactorize(scale * a)
+            factor.solve(b)
+        assert factor.growth > 0
+    return device.count.most, told, limit, factor

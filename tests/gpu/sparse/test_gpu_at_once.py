@@ -11,15 +11,13 @@ from frontal.gpu.sparse.solve import one_vector
 from frontal.gpu.sparse.solve.messages import Messages
 from frontal.numeric.condition import ESTIMATED, KNOWN
 
-from ...emulation.borders import DTYPES, random
+from ...emulation.borders import DTYPES, op, random
+from ...emulation.traffic import forget, numeric, put
 from ...matrices import grid_system
-from .test_gpu_system import chosen, forget, op, put, traffic  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("gpu_backend")
 
 KINDS = ["spd", "general"]
-
-
-def numeric(factor):
-    return factor._numbers.factor
 
 
 def made(factor, trans="N"):
@@ -94,7 +92,7 @@ def test_wider_solves_take_its_messages(device):
     assert made(factor) is not before
 
 
-def test_little_is_done_for_a_solution(device, traffic):  # noqa: F811
+def test_little_is_done_for_a_solution(device, traffic):
     """Of a vector on the device five numbers come back; one on the host goes and comes itself."""
     a = grid_system("spd", "f8")
     factor = prepared(a)

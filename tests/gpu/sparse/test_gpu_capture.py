@@ -5,8 +5,10 @@ import pytest
 
 import frontal
 
+from ...emulation.traffic import OnDevice, put
 from ...matrices import grid_system
-from .test_gpu_system import OnDevice, chosen, put  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("gpu_backend")
 
 
 @pytest.fixture

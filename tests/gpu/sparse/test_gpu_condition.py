@@ -7,19 +7,14 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-import frontal.gpu.runtime.device
 from frontal.cpu.probes import begin
 from frontal.factor import condition
 
 from ...emulation.borders import DTYPES, eps, random
+from ...emulation.traffic import put
 from ...matrices import grid_system
-from .test_gpu_system import put
 
-
-@pytest.fixture(autouse=True)
-def chosen(device, monkeypatch):
-    """Give `backend="gpu"` the device of the test."""
-    monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
+pytestmark = pytest.mark.usefixtures("gpu_backend")
 
 
 @pytest.fixture

@@ -19,7 +19,9 @@ from frontal.symbolic.phase import SymbolicOptions
 from frontal.symbolic.scaling import UNEVEN, UNEVEN_BELOW, ScalingRequest, scaled, scaling_of
 
 from ...emulation.borders import DTYPES
-from .test_gpu_system import chosen, forget, put, traffic  # noqa: F401
+from ...emulation.traffic import forget, put
+
+pytestmark = pytest.mark.usefixtures("gpu_backend")
 
 N = 49
 
@@ -53,8 +55,9 @@ def entries_of(device, a, method):
     return PatternEntries(analysis.symbolic, DevicePattern(device, analysis.plan, method))
 
 
-@pytest.mark.parametrize("spread", [3, 40, 1000])
-@pytest.mark.parametrize("matched", [False, True])
+@pytest.mark.parametrize(
+    ("matched", "spread"), [(False, 3), (False, 1000), (True, 40), (True, 1000)]
+)
 @pytest.mark.parametrize("method", [LU, LDLT, LDLH], ids=lambda method: method.name)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_scalings_and_values_are_those_of_the_host(device, dtype, method, matched, spread):
@@ -148,7 +151,7 @@ def test_what_is_uneven_is_told(device, dtype):
 
 @pytest.mark.parametrize("kind", ["general", "symmetric"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_factors_have_one_scaling_from_everywhere(device, traffic, kind, dtype):  # noqa: F811
+def test_factors_have_one_scaling_from_everywhere(device, traffic, kind, dtype):
     """From the host or the device, at first or anew, on the CPU too; and nothing else moves."""
     method = LU if kind == "general" else LDLT
     a, b, c = (random_matrix(method, dtype, 5, seed) for seed in range(3))

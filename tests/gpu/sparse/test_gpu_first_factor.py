@@ -8,8 +8,10 @@ import frontal
 from frontal import problems
 from frontal.errors import FactorMemoryError, PerformanceWarning
 
+from ...emulation.traffic import Sparse
 from ...matrices import grid_system
-from .test_gpu_system import Sparse, chosen, traffic  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("gpu_backend")
 
 
 def same(one, other):
@@ -20,7 +22,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("form", ["csc", "csr", "coo"])
 @pytest.mark.parametrize(("kind", "dtype"), [("spd", "f8"), ("spd", "c16"), ("general", "f4")])
-def test_the_same_factor_as_from_scratch(device, traffic, kind, dtype, form):  # noqa: F811
+def test_the_same_factor_as_from_scratch(device, traffic, kind, dtype, form):
     a = grid_system(kind, dtype)
     wanted = frontal.factorize(a, kind=kind, backend="gpu")
     analysis = frontal.analyze(a, kind=kind, backend="gpu")
@@ -37,7 +39,7 @@ def test_the_same_factor_as_from_scratch(device, traffic, kind, dtype, form):  #
         assert factor._numbers.factor.hermitian
 
 
-def test_values_of_the_device_stay_there(device, traffic):  # noqa: F811
+def test_values_of_the_device_stay_there(device, traffic):
     a = grid_system("general", "f8")
     analysis = frontal.analyze(a, kind="general", backend="gpu")
     given = Sparse(device, a)
@@ -51,7 +53,7 @@ def test_values_of_the_device_stay_there(device, traffic):  # noqa: F811
 
 
 @pytest.mark.parametrize("option", ["singular", "precision", "memory"])
-def test_no_value_moves_for_a_choice_that_there_is_not(device, traffic, option):  # noqa: F811
+def test_no_value_moves_for_a_choice_that_there_is_not(device, traffic, option):
     a = grid_system("spd", "f8")
     analysis = frontal.analyze(a, backend="gpu")
     traffic["up"].clear()
@@ -96,7 +98,7 @@ def test_what_has_another_pattern_or_kind_is_refused(device):
 
 
 @pytest.mark.parametrize("backend", ["gpu", "auto"])
-def test_memory_is_asked_for_before_any_is_taken(device, traffic, monkeypatch, backend):  # noqa: F811
+def test_memory_is_asked_for_before_any_is_taken(device, traffic, monkeypatch, backend):
     a = problems.poisson2d(20)
     monkeypatch.setattr("frontal.backend.choose._faster", lambda dtype, flops: "gpu")
     analysis = frontal.analyze(a, backend=backend)

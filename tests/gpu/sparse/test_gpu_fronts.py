@@ -1,8 +1,5 @@
 """The GPU backend against the CPU's, on small trees."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,7 +9,6 @@ import frontal.gpu.runtime.device
 from frontal import problems
 from frontal.backend.protocol import PivotFailure, panel_offsets
 from frontal.cpu.backend import CpuBackend
-from frontal.errors import FactorMemoryError
 from frontal.gpu.runtime.limits import H200, Limits
 from frontal.gpu.sparse import launch
 from frontal.gpu.sparse.backend import GpuBackend
@@ -239,43 +235,6 @@ def test_interchanges_in_some_blocks_of_columns(device, n, dtype):
     check_solutions(plan, a, factor)
 
 
-@pytest.mark.parametrize("kind", ["spd", "general"])
-@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
-def test_the_whole_solver(device, monkeypatch, kind, dtype):
-    monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
-    definite = with_phases(FRONT_MATRICES["cube"](), dtype)
-    a = definite if kind == "spd" else unsymmetric_front("cube", dtype)
-    b = np.random.default_rng(4).standard_normal((a.shape[0], 3)).astype(dtype)
-    factor = frontal.factorize(a, kind=kind, backend="gpu")
-    assert factor.info["backend"] == "gpu"
-    for trans, matrix in (("N", a), ("T", a.T), ("H", a.conj().T)):
-        x = factor.solve(b, trans)
-        residual = np.abs(matrix @ x - b).max()
-        assert residual <= 100 * eps(dtype) * (np.abs(a).sum(axis=1).max() * np.abs(x).max() + 1)
-    factor.refactorize(2 * a)
-    np.testing.assert_allclose(2 * (a @ factor.solve(b)), b, atol=2e4 * eps(dtype))
-    sign, log = factor.slogdet()
-    wanted = np.linalg.slogdet(2 * a.toarray())
-    np.testing.assert_allclose([sign, log], wanted, rtol=2e3 * eps(dtype))
-    twin = pickle.loads(pickle.dumps(factor))
-    x = factor.solve(b)
-    np.testing.assert_allclose(twin.solve(b), x, rtol=0, atol=1e3 * eps(dtype) * np.abs(x).max())
-
-
-def test_the_first_failing_pivot(device):
-    a = FRONT_MATRICES["grid"]().tolil()
-    a[100, 100] = -1.0
-    a = sp.csc_array(a)
-    analysis = frontal.analyze(FRONT_MATRICES["grid"](), kind="spd")
-    values = analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data
-    positions = []
-    for backend in (CpuBackend(analysis.symbolic), GpuBackend(analysis.symbolic, device)):
-        with pytest.raises(PivotFailure) as failure:
-            backend.factorize(values, None)
-        positions.append(failure.value.position)
-    assert positions[0] == positions[1]
-
-
 def test_numbers_with_all_bits_set_pass(device):
     """Such a NaN is what messages are before they are sent: nobody waits for it."""
     a = bordered("f8", "spd")
@@ -287,52 +246,11 @@ def test_numbers_with_all_bits_set_pass(device):
         backend.factorize(values, None)
 
 
-def test_copies_lie_on_the_host(device):
-    _, cpu, gpu = factors(device, with_phases(FRONT_MATRICES["cube"](), "f8"))
-    place = CpuBackend(gpu.symbolic)
-    twin = place.from_host(gpu.to_host(), gpu.matrix, None)
-    for one in (copy.deepcopy(twin), pickle.loads(pickle.dumps(twin)), twin):
-        np.testing.assert_allclose(one.panels, gpu.to_host().panels)
-        x, y = np.ones((2, 216, 1))
-        one.sweep(x, False), cpu.sweep(y, False)
-        np.testing.assert_allclose(x, y, rtol=1e-12)
-
-
-def test_the_memory_of_the_factor_before_is_used_again(device):
+def test_progress_ends_at_the_number_of_fronts(device):
     a = with_phases(FRONT_MATRICES["cube"](), "f8")
-    analysis = frontal.analyze(a, kind="spd")
+    analysis, steps = frontal.analyze(a, kind="spd"), []
     values = analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data
     backend = GpuBackend(analysis.symbolic, device)
-    done = []
-    first = backend.factorize(values, None, progress=lambda *step: done.append(step))
-    assert done[-1] == ("factorization", analysis.n_fronts, analysis.n_fronts)
-    second = backend.factorize(4 * values, None, previous=first)
-    assert second.storage is first.storage
-    third = backend.factorize(9 * values, None, previous=second)  # from the second on it is a graph
-    x = np.ones((216, 1))
-    third.sweep(x, False)
-    assert np.abs(9 * a[analysis.perm][:, analysis.perm] @ x - 1).max() < 1e-12
-    second = backend.factorize(4 * values, None, previous=third)
-    x = np.ones((216, 1))
-    second.sweep(x, False)
-    assert np.abs(4 * a[analysis.perm][:, analysis.perm] @ x - 1).max() < 1e-12
-
-
-def test_too_little_memory_is_told_before_any_is_taken(device, monkeypatch):
-    available = 1000
-    a = with_phases(FRONT_MATRICES["cube"](), "f8")
-    analysis = frontal.analyze(a, kind="spd")
-    monkeypatch.setattr(device, "free_memory", lambda: available)
-    backend = GpuBackend(analysis.symbolic, device)
-    with pytest.raises(FactorMemoryError) as error:
-        backend.factorize(np.ones(analysis.symbolic.indices.size), None)
-    assert error.value.available == 1000
-    assert "arrays" not in vars(backend.pattern)
-    assert error.value.required == backend.memory(np.dtype("f8"), np.dtype("f8"), 1)["total"]
-    assert "tasks" not in vars(backend.pattern)  # which would be uploaded
-    available = error.value.required - 1
-    with pytest.raises(FactorMemoryError) as error:
-        backend.factorize(np.ones(analysis.symbolic.indices.size), None)
-    available = error.value.required
-    values = analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data
-    backend.factorize(values, None)
+    first = backend.factorize(values, None, progress=lambda *step: steps.append(step))
+    assert steps[-1] == ("factorization", analysis.n_fronts, analysis.n_fronts)
+    assert backend.factorize(4 * values, None, previous=first).storage is first.storage

@@ -9,8 +9,10 @@ from frontal import problems
 
 from ...conftest import all_is_over
 from ...emulation.borders import DTYPES, eps
+from ...emulation.traffic import put
 from ...matrices import grid_system
-from .test_gpu_system import OnDevice, Sparse, chosen, forget, op, put, traffic  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("gpu_backend")
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])

@@ -14,8 +14,6 @@ from frontal.gpu.runtime.limits import H200
 from frontal.gpu.sparse import pattern
 from frontal.gpu.sparse.factorize import entries
 from frontal.gpu.sparse.factorize.entries import PatternEntries
-from frontal.gpu.sparse.layout import panels
-from frontal.gpu.sparse.layout.interval_packing import NO_SLACK
 from frontal.gpu.sparse.layout.subset_packing import packed_subset, worth_having
 from frontal.gpu.sparse.pattern import DevicePattern
 from frontal.gpu.sparse.solve import messages
@@ -23,15 +21,13 @@ from frontal.gpu.sparse.tasks.list_bytes import index_bytes
 from frontal.machine import resources
 
 from ...emulation.compiling import COMPILER
-from ...emulation.counting import CountingDevice
-from ...matrices import grid_system, solid_system
-from .test_gpu_system import chosen, put  # noqa: F401
+from ...emulation.traffic import numeric, put
+from ...matrices import grid_system
+from .streamed_tools import device_bytes
+
+pytestmark = pytest.mark.usefixtures("gpu_backend")
 
 KINDS = ("spd", "symmetric", "general")
-
-
-def numeric(factor):
-    return factor._numbers.factor
 
 
 def shifted(kind):
@@ -208,31 +204,12 @@ def test_a_little_more_where_much_more_fits():
     assert worth_having(sizes, 1 << 20, 1 << 20) == 0
 
 
-def counted(kind, dtype, n, rhs, lent=1 << 23):
-    """Bytes that a factor and its solves take at most on a device, and what was told before."""
-    device = CountingDevice(H200)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(messages, "_MIN_LENT_BYTES", lent)
-        patch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
-        patch.setattr(panels, "_SLACK", NO_SLACK)  # of a large matrix
-        a = solid_system(kind, n=n).astype(dtype)
-        analysis = frontal.analyze(a, kind=kind, backend="gpu")
-        told = analysis.memory_for(dtype, rhs=rhs)
-        assert not device.count.most
-        factor, b = analysis.factorize(a), np.ones((a.shape[0], rhs), dtype)
-        factor.solve(b)
-        for scale in (2, 3, 4):
-            factor.refactorize(scale * a)
-            factor.solve(b)
-    return device.count.most, told
-
-
 @pytest.mark.parametrize(("rhs", "lent"), [(1, 1 << 23), (16, 1 << 23), (16, 0)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_estimate_is_what_is_taken(kind, rhs, lent):
     if COMPILER is None:
         pytest.skip("no C++ compiler to emulate kernels with")
-    most, told = counted(kind, "f8", 11, rhs, lent)
+    most, told, *_ = device_bytes(kind, 11, rhs, lent=lent, limits=H200)
     parts = ("factor", "contribution", "index", "solve")
     assert told["device"] == told["total"] == sum(told[name] for name in parts)
     assert told["host"] == 0

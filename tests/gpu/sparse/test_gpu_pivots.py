@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 import frontal
-import frontal.gpu.runtime.device
 from frontal import problems
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.pattern import DevicePattern
@@ -21,11 +20,7 @@ from ...factor.test_pivots import EPS, told
 from ...matrices import bordered, conditioned_system, weak_pivots
 from .test_gpu_fronts import check_solutions, factors, multipliers
 
-
-@pytest.fixture(autouse=True)
-def chosen(device, monkeypatch):
-    """Give `backend="gpu"` the device of the test."""
-    monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
+pytestmark = pytest.mark.usefixtures("gpu_backend")
 
 
 def on_device(a, **options):

@@ -8,7 +8,7 @@ import pytest
 import frontal
 import frontal.gpu.runtime.device
 from frontal import problems
-from frontal.gpu.sparse.layout import interval_packing, panels
+from frontal.gpu.sparse.layout import interval_packing
 from frontal.gpu.sparse.layout.panels import parts_of, shapes_of
 from frontal.gpu.sparse.out_of_core.pattern import StreamedPattern
 from frontal.gpu.sparse.out_of_core.segments import segmentations
@@ -16,32 +16,11 @@ from frontal.gpu.sparse.pattern import DevicePattern
 
 from ...emulation.compiling import COMPILER
 from ...emulation.counting import CountingDevice
+from ...emulation.traffic import numeric
 from ...matrices import solid_system
-from .streamed_tools import KINDS, analyzed, choosing, emulated, least_of, numeric  # noqa: F401
+from .streamed_tools import KINDS, analyzed, choosing, device_bytes, emulated, least_of  # noqa: F401
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to emulate kernels with")
-
-
-def taken(kind, share, rhs):
-    """Bytes that a factor with its solves takes at most, and what was told before."""
-    device = CountingDevice()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
-        patch.setattr(frontal.gpu, "available", lambda: True)
-        patch.setattr(panels, "_SLACK", interval_packing.NO_SLACK)
-        a = solid_system(kind, n=10)
-        analysis = frontal.analyze(a, kind=kind, backend="gpu")
-        limit, whole = least_of(analysis), analysis.memory_for("f8", memory="device")["total"]
-        limit += int(share * (whole - limit))
-        told = analysis.memory_for("f8", rhs=rhs, memory=limit)
-        assert not device.count.most
-        factor, b = analysis.factorize(a, memory=limit), np.ones((a.shape[0], rhs))
-        factor.solve(b)
-        for scale in (2, 3):
-            factor.refactorize(scale * a)
-            factor.solve(b)
-        assert factor.growth > 0
-    return device.count.most, told, limit, factor
 
 
 @pytest.mark.parametrize(
@@ -49,7 +28,7 @@ def taken(kind, share, rhs):
     [("spd", 0, 1), ("spd", 0.5, 17), ("symmetric", 0, 1), ("general", 0, 9)],
 )
 def test_no_more_is_taken_than_was_told(kind, share, rhs):
-    most, told, limit, factor = taken(kind, share, rhs)
+    most, told, limit, factor = device_bytes(kind, 10, rhs, share=share)
     # what is told has room for probes, which a certificate makes needless
     assert 0.85 * told["device"] <= most <= told["device"]
     assert told["device"] <= limit or rhs > 1

@@ -47,6 +47,16 @@ MATRICES = {
 }
 
 
+CASES = [(name, limit, "f8") for name in MATRICES for limit in LIMITS]
+CASES += [
+    (name, limit, dtype)
+    for name, limit in (("arrow", 16), ("blocks", 32), ("grid", 64))
+    for dtype in DTYPES
+    if dtype != "f8"
+]
+cases = pytest.mark.parametrize(("name", "limit", "dtype"), CASES)
+
+
 def matrix_of(name, kind, dtype, rng):
     """Hermitian positive definite, or with pivots that are not on the diagonal."""
     a = sp.csc_array(MATRICES[name][0]())
@@ -146,9 +156,7 @@ def check_inverse(inverse, factor, tolerance):
     assert difference <= tolerance * condition
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("limit", LIMITS)
-@pytest.mark.parametrize("name", MATRICES)
+@cases
 def test_cholesky(device, name, limit, dtype):
     found = Factored(device, name, "spd", dtype, limit)
     assert len(found.fronts())
@@ -159,9 +167,7 @@ def test_cholesky(device, name, limit, dtype):
     assert found.outcome()[:2] == (None, 0)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("limit", LIMITS)
-@pytest.mark.parametrize("name", MATRICES)
+@cases
 def test_lu(device, name, limit, dtype):
     found = Factored(device, name, "general", dtype, limit)
     assert len(found.fronts())

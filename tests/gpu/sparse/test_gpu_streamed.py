@@ -14,9 +14,9 @@ from frontal import problems
 
 from ...conftest import fronts_cost
 from ...emulation.compiling import COMPILER
+from ...emulation.traffic import numeric, put
 from ...matrices import path_laplacians, solid_system, weak_pivots
-from .streamed_tools import KINDS, LATE, analyzed, choosing, emulated, least_of, numeric  # noqa: F401
-from .test_gpu_system import put
+from .streamed_tools import KINDS, LATE, analyzed, choosing, emulated, least_of  # noqa: F401
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to emulate kernels with")
 

@@ -5,94 +5,13 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-import frontal.gpu.runtime.device
 from frontal.cpu.host_system import host_system
 
-from ...emulation.borders import DTYPES, eps, random
+from ...emulation.borders import DTYPES, eps, op, random
+from ...emulation.traffic import Sparse, forget, put
 from ...matrices import grid_system
 
-
-class OnDevice(np.ndarray):
-    """An array that says that it is on a device, for the device whose arrays are NumPy's."""
-
-    __cuda_array_interface__ = property(lambda self: self.__array_interface__)
-
-
-class Sparse:
-    """What is read of a sparse matrix on a device."""
-
-    def __init__(self, device, a):
-        self.format, self.shape = a.format, a.shape
-        arrays = (put(device, part) for part in (a.data, a.indices, a.indptr))
-        self.data, self.indices, self.indptr = arrays
-
-
-def put(device, array):
-    """A device array, which is known as one."""
-    there = device.upload(np.ascontiguousarray(array))
-    return there.view(OnDevice) if device.xp is np else there
-
-
-def op(a, trans):
-    return {"N": a, "T": a.T, "H": a.conj().T}[trans]
-
-
-@pytest.fixture(autouse=True)
-def chosen(device, monkeypatch):
-    """Give `backend="gpu"` the device of the test; solve on the host until the device can."""
-    monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
-
-
-@pytest.fixture
-def traffic(device, monkeypatch):
-    """Sizes of what is copied from the device and to it, and the kernels that are launched."""
-    moved = {"down": [], "up": [], "kernels": []}
-    download, later, kernel = device.download, device.later, device.kernel
-    staged, see = device.staged, getattr(device, "_enqueue", lambda note: note())
-
-    def counted(array):
-        moved["down"].append(array.size)
-        return download(array)
-
-    def sent(arrays, piece=None):
-        moved["up"].extend(array.size for array in arrays)
-        return later(arrays, piece)
-
-    class Counted:
-        """What is staged; what graphs of CUDA copy is not seen."""
-
-        def __init__(self, array):
-            self.there = staged(array)
-            self.host = self.there.host
-
-        def fetch(self):
-            see(lambda: moved["down"].append(self.host.size))
-            self.there.fetch()
-
-        def send(self):
-            moved["up"].append(self.host.size)
-            self.there.send()
-
-    def launched(file, entry, *rest, **constants):
-        found = kernel(file, entry, *rest, **constants)
-
-        def launch(*arguments):
-            see(lambda: moved["kernels"].append(entry))
-            return found(*arguments)
-
-        return launch
-
-    monkeypatch.setattr(device, "download", counted)
-    monkeypatch.setattr(device, "later", sent)
-    monkeypatch.setattr(device, "kernel", launched)
-    monkeypatch.setattr(device, "staged", Counted)
-    return moved
-
-
-def forget(traffic, factor):
-    factor._numbers.factor.entries.pattern.finish()  # a thread may be at work for the first solve
-    for sizes in traffic.values():
-        sizes.clear()
+pytestmark = pytest.mark.usefixtures("gpu_backend")
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])

@@ -11,14 +11,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.spatial import Delaunay
 
-from frontal.errors import OrderingTimeout
 from frontal.ordering import adjacency, auto, order
 from frontal.ordering.dissection import Layers
 from frontal.ordering.dissection.layers import MARKS, Marked, cut
 from frontal.ordering.graph import Graph
 from frontal.ordering.model import pace_of
 
-from ..conftest import no_thread_stays
 from ..matrices import star, stencil, thinned
 from .test_dissection import GO_ON, GRAPHS
 from .test_ordering import is_permutation, patterns
@@ -104,21 +102,6 @@ def test_threads_change_nothing_of_graphs(A):
     check_threads(adjacency(A))
 
 
-@pytest.mark.parametrize(
-    ("A", "share"),
-    [
-        (stencil(120, 120), 0.9),
-        (stencil(20, 20, 20), 0.6),
-        (stencil(12, 12, 12, box=True, unknowns=3), 0.9),
-    ],
-    ids=["plane", "solid", "three unknowns a node"],
-)
-def test_costs_what_it_should_beside_minimum_degree(A, share):
-    found = order(A, "layers")
-    assert found.method == "layers"
-    assert found.cost.flops <= share * order(A, "amd").cost.flops
-
-
 def factor_rows(A) -> np.ndarray:
     """Which entries the Cholesky factor has, by elimination of a dense pattern."""
     L = np.tril(A.toarray() != 0)
@@ -167,12 +150,6 @@ def test_nodes_with_very_many_neighbours_come_last():
     found = order(sp.csr_array(A + star(4200)), "layers")
     assert found.method == "layers"
     assert found.perm[-1] == 0
-
-
-def test_ends_in_time():
-    graph = adjacency(stencil(60, 60, 60))
-    with no_thread_stays(), pytest.raises(OrderingTimeout, match="time limit"):
-        order(graph, "layers", time_limit=0.0)
 
 
 def triangles(n: int) -> sp.csc_array:

@@ -160,6 +160,23 @@ def test_dissection_beats_minimum_degree_in_three_dimensions(A):
     assert found.cost.flops < 0.8 * amd
 
 
+@pytest.mark.parametrize(
+    ("A", "shares"),
+    [
+        (stencil(120, 120), {"dissection": 1.05, "layers": 0.9}),
+        (stencil(20, 20, 20), {"dissection": 0.9, "layers": 0.6}),
+        (stencil(12, 12, 12, box=True, unknowns=3), {"dissection": 0.85, "layers": 0.9}),
+    ],
+    ids=["plane", "solid", "three unknowns a node"],
+)
+def test_dissections_cost_a_share_of_minimum_degree(A, shares):
+    amd = order(A, "amd").cost.flops
+    for method, share in shares.items():
+        found = order(A, method)
+        assert found.method == method
+        assert found.cost.flops <= share * amd
+
+
 @pytest.mark.parametrize("method", ["amd", "dissection", "rcm"])
 def test_equal_nodes_are_counted_together(method):
     graph = adjacency(stencil(6, 6, 6, box=True, unknowns=3))

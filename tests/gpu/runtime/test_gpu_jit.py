@@ -145,12 +145,6 @@ def test_rows_that_are_contiguous_are_refused(array):
         leading_dimension(array)
 
 
-def test_columns_that_overlap_are_refused():
-    a = np.lib.stride_tricks.as_strided(np.empty(10), (5, 3), (8, 16))
-    with pytest.raises(ValueError, match="overlap"):
-        leading_dimension(a)
-
-
 def test_limits_come_from_the_properties_of_a_device():
     properties = {
         "multiProcessorCount": 132,

@@ -48,17 +48,14 @@ class CountingDevice(EmulatedDevice):
         self._there, self.xp = There, arrays(There)
 
     def device_array(self, array: np.ndarray) -> np.ndarray:
-        """Return an array of the device with the entries of one of the host."""
         there = self._there(array.shape, array.dtype)
         there[...] = array
         return there
 
     def download(self, array: np.ndarray) -> np.ndarray:
-        """Copy a device array."""
         return np.array(array, subok=False)
 
     def take(self, size: int) -> np.ndarray:
-        """Take memory of so many bytes, full of garbage."""
         there = self._there(size, np.uint8)
         there[...] = 0xA5
         return there

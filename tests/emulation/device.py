@@ -70,7 +70,6 @@ class EmulatedDevice:
         return _Kernel(library, entry, self.limits.shared_block, self._enqueue)
 
     def free_memory(self) -> int:
-        """Bytes that can still be taken."""
         return self.memory
 
     def give_back(self) -> None:
@@ -81,25 +80,20 @@ class EmulatedDevice:
         return 0 if array is None else int(array.ctypes.data)
 
     def pointers(self, arrays: Sequence[np.ndarray]) -> list[int]:
-        """Addresses of the first elements of arrays."""
         return [self.pointer(a) for a in arrays]
 
     def device_array(self, array: np.ndarray) -> np.ndarray:
-        """Return an array of the device with the entries of one of the host."""
         return np.array(array, order="C")
 
     def upload(self, array: np.ndarray) -> np.ndarray:
-        """Copy a host array."""
         return self.uploads([array])[0]
 
     def uploads(self, arrays: Sequence[np.ndarray], piece: Slab | None = None) -> list[np.ndarray]:
-        """Copy host arrays."""
         return self.later(arrays, piece)()
 
     def later(
         self, arrays: Sequence[np.ndarray], piece: Slab | None = None
     ) -> Callable[[], list[np.ndarray]]:
-        """Copy host arrays when that is asked for."""
         there: Any = piece and piece.arrays(kinds_of(arrays))
         if not there:
             return lambda: [self.device_array(array) for array in arrays]
@@ -112,19 +106,15 @@ class EmulatedDevice:
         return [self.xp.empty(*kind) for kind in kinds]
 
     def call(self, function: Any, addresses: Sequence[int]) -> None:
-        """Call a function of some addresses."""
         function(*addresses)
 
     def stays(self, array: np.ndarray) -> np.ndarray:
-        """Say that an array stays where it is."""
         return array
 
     def memory_of(self, array: np.ndarray) -> np.ndarray:
-        """Memory of an array."""
         return array.view(np.uint8)
 
     def ahead(self, work: Any) -> BackgroundTask[Any]:
-        """Begin work on a thread."""
         return BackgroundTask(work)
 
     def holds(self, array: Any) -> bool:
@@ -132,7 +122,6 @@ class EmulatedDevice:
         return hasattr(type(array), "__cuda_array_interface__")
 
     def staged(self, array: Any) -> _Staged:
-        """Take memory for a copy."""
         return _Staged(array, self._enqueue)
 
     def fence(self) -> _Fence:
@@ -151,11 +140,9 @@ class EmulatedDevice:
         """Nothing is ever enqueued."""
 
     def copy(self, source: Any, target: Any) -> None:
-        """Copy an array to another."""
         self._enqueue(lambda: target.__setitem__(..., source))
 
     def clear(self, array: Any, byte: int = 0) -> None:
-        """Set all bytes to one value."""
         self._enqueue(lambda: array.view(np.uint8).__setitem__(..., byte))
 
     def record(self, run: Callable[[], None]) -> Callable[[], bool]:
@@ -186,21 +173,17 @@ class EmulatedDevice:
         return np.full(size, 0xA5, np.uint8)
 
     def address(self, memory: np.ndarray) -> int:
-        """Address of memory that was taken."""
         return self.pointer(memory)
 
     def zero(self, memory: np.ndarray, size: int) -> None:
-        """Clear the first bytes of memory that was taken."""
         memory[:size] = 0
 
     def view(self, memory: Any, first: int, shape: Any, dtype: Any, strides: Any) -> np.ndarray:
-        """Return an array that begins at byte ``first`` of memory that was taken."""
         return np.ndarray(shape, dtype, memory, first, strides)
 
     def views(
         self, memory: Any, firsts: Any, shapes: Any, dtype: Any, order: Any
     ) -> list[np.ndarray]:
-        """Return contiguous arrays that begin at some bytes of memory."""
         places = zip(shapes, firsts, strict=True)
         return [np.ndarray(shape, dtype, memory, first, None, order) for shape, first in places]
 
@@ -213,13 +196,11 @@ class EmulatedDevice:
         return self.is_capturing or self._graph is not None
 
     def milliseconds(self, run: Any) -> float:
-        """Time that a function takes."""
         began = time.perf_counter()
         run()
         return 1e3 * (time.perf_counter() - began)
 
     def download(self, array: np.ndarray) -> np.ndarray:
-        """Copy a device array."""
         return np.array(array)
 
 

@@ -56,13 +56,11 @@ class LaneDevice(EmulatedDevice):
             work()
 
     def run(self) -> None:
-        """Do what is enqueued."""
         now, self.enqueued = self.enqueued, []
         for work in now:
             work()
 
     def lane(self) -> Any:
-        """Copies, early or late."""
         return _Lane(self)
 
     def _entry(self, library: Any, entry: str) -> Any:
@@ -76,7 +74,6 @@ class LaneDevice(EmulatedDevice):
         return launch
 
     def clear(self, array: Any, byte: int = 0) -> None:
-        """Set all bytes to one value."""
         clear = super().clear
         self.enqueue(lambda: clear(array, byte))
 
@@ -102,24 +99,19 @@ class LaneDevice(EmulatedDevice):
         return _Staged(self, super().staged(array))
 
     def fence(self) -> Any:
-        """Wait for all of the current stream."""
         return _Fence(self)
 
     def wait(self) -> None:
-        """Wait for all of the current stream."""
         self.run()
 
     def device_array(self, array: np.ndarray) -> np.ndarray:
-        """Return an array of the device with the entries of one of the host."""
         return super().device_array(array).view(self._there)
 
     def download(self, array: np.ndarray) -> np.ndarray:
-        """Copy a device array."""
         self.run()
         return np.array(array, subok=False)
 
     def copy(self, source: Any, target: Any) -> None:
-        """Copy an array to another."""
         self.run()
         super().copy(source, target)
 

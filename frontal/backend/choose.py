@@ -207,7 +207,7 @@ def memory_on_device(
         backend = backend_for(owner, symbolic, "gpu")
         if isinstance(backend, GpuBackend):
             return backend.memory(dtype, values, rhs, memory)
-    return memory_report(symbolic, on_device_like(H200, symbolic), dtype, values, rhs, memory, None)
+    return memory_report(symbolic, on_device_like(H200, symbolic), dtype, values, rhs, memory)
 
 
 def backend_for(owner: object, symbolic: Symbolic, name: str) -> Backend:

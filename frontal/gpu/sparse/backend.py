@@ -24,18 +24,17 @@ from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
 from ..runtime.jit import SCALARS
-from . import storage
 from .device_matrix import DeviceMatrix
 from .factor import GpuFactor
 from .factorize.entries import PatternEntries
 from .factorize.launches import Examination
 from .footprint import footprint
-from .layout.panels import Fronts
 from .memory_choice import memory_report, resident_or_streamed
 from .out_of_core import storage as streamed
 from .out_of_core.factor import StreamedFactor
 from .out_of_core.pattern import StreamedPattern
 from .pattern import DevicePattern
+from .storage import allocate
 from .workspace import FactorWorkspace, begin_kernels
 
 
@@ -47,31 +46,31 @@ class GpuBackend:
     symbolic : Symbolic
     device : Device, optional
         By default the current device.
-
-    Attributes
-    ----------
     expected : BackgroundTask, optional
         Task that creates the pattern before its first use.
     """
 
     fallback: str | None = "cpu"
 
-    def __init__(self, symbolic: Symbolic, device: Device | None = None) -> None:
+    def __init__(
+        self,
+        symbolic: Symbolic,
+        device: Device | None = None,
+        expected: BackgroundTask[DevicePattern] | None = None,
+    ) -> None:
         self._device = devices.device_of() if device is None else device
         self.symbolic, self.device = symbolic, self._device.name
-        self.expected: BackgroundTask[DevicePattern] | None = None
+        self._expected = expected
         self._streamed: dict[np.dtype, StreamedPattern] = {}  # the latest of each scalar type
         self._room_for: tuple[np.dtype, np.dtype] | None = None  # checked before allocation
 
     @cached_property
     def pattern(self) -> DevicePattern:
         """The fronts on the device."""
-        expected, self.expected = self.expected, None
-        return self.new_pattern() if expected is None else expected.result()
-
-    def new_pattern(self, fronts: Fronts | None = None) -> DevicePattern:
-        """Return the fronts on the device; attributes of `fronts` are reused."""
-        return DevicePattern(self._device, self.symbolic.plan, self.symbolic.method, fronts=fronts)
+        if self._expected is None:
+            return DevicePattern(self._device, self.symbolic.plan, self.symbolic.method)
+        expected, self._expected = self._expected, None
+        return expected.result()
 
     @property
     def is_current(self) -> bool:
@@ -151,9 +150,7 @@ class GpuBackend:
         if self._room_for == (dtype, values) and memory in ("auto", "device"):
             self._room_for = None
             return self.pattern
-        fronts = resident_or_streamed(
-            self.symbolic, self.pattern, dtype, values, memory, *self._state_of_device()
-        )
+        fronts = resident_or_streamed(self.symbolic, self.pattern, dtype, values, memory)
         if isinstance(fronts, StreamedPattern):
             streamed.require_host(fronts, dtype)
             cached = self._streamed.get(dtype)
@@ -207,7 +204,7 @@ class GpuBackend:
         separate_count = matrix.separate_count(dtype)
         if isinstance(pattern, StreamedPattern):
             return streamed.allocate(pattern, dtype, separate_count)
-        return FactorWorkspace(**vars(storage.allocate(pattern, dtype, separate_count)))
+        return allocate(pattern, dtype, FactorWorkspace, separate_count)
 
     def _with_memory(self, before: GpuFactor | None, dtype: np.dtype) -> GpuFactor | None:
         """Return a factor if its memory suits another factor of this type; else None."""
@@ -218,19 +215,13 @@ class GpuBackend:
     def _needed(self, dtype: np.dtype, values: np.dtype) -> int:
         """Return the bytes of a factor, without index arrays that are already on the device."""
         parts = footprint(self.symbolic, self.pattern, dtype, values)
-        return parts["total"] - parts["index"] * ("arrays" in vars(self.pattern))
+        return parts["total"] - parts["index"] * self.pattern.has_arrays
 
     def memory(
         self, dtype: np.dtype, values: np.dtype, rhs: int, memory: Memory = "device"
     ) -> dict[str, int]:
         """Return the bytes of a factor; see `memory_report`."""
-        return memory_report(
-            self.symbolic, self.pattern, dtype, values, rhs, memory, *self._state_of_device()
-        )
-
-    def _state_of_device(self) -> tuple[int, bool]:
-        """Return the free bytes of the device, and whether it already has the index arrays."""
-        return self._device.free_memory(), "arrays" in vars(self.pattern)
+        return memory_report(self.symbolic, self.pattern, dtype, values, rhs, memory)
 
     def factorize_fast(
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None

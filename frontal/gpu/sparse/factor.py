@@ -196,8 +196,7 @@ class GpuFactor:
 
     def free(self) -> None:
         """See `NumericFactor`: the memory returns to the pool of the device."""
-        gone: Any = None
-        self.storage = FactorWorkspace(gone, gone)
+        self.storage = FactorWorkspace(self.pattern.device.xp.empty(0, self.dtype), pivots=None)
         self._systems.clear()
         self._vector_solvers.clear()
 

@@ -17,6 +17,7 @@ from . import launch
 from .factorize.entries import columns_are_short, position_type
 from .layout.panels import Fronts
 from .layout.subset_packing import packed_subset
+from .pattern import DevicePattern
 from .solve.condition_estimate import WIDTH
 from .solve.messages import LAUNCHES, lends, message_sizes
 from .solve.one_vector import MAX_GRAPH_UNKNOWNS
@@ -37,14 +38,17 @@ def _searched(symbolic: Symbolic) -> bool:
 
 
 class _Planned(NamedTuple):
-    """The attributes of a device that a plan for it needs."""
+    """The attributes of a device that a plan for it needs; free memory is not known."""
 
     limits: Limits
 
+    def free_memory(self) -> None:
+        """See `Device`."""
 
-def on_device_like(limits: Limits, symbolic: Symbolic) -> Fronts:
+
+def on_device_like(limits: Limits, symbolic: Symbolic) -> DevicePattern:
     """Return the fronts of a plan for a device with these limits."""
-    return Fronts(cast(Device, _Planned(limits)), symbolic.plan, symbolic.method)
+    return DevicePattern(cast(Device, _Planned(limits)), symbolic.plan, symbolic.method)
 
 
 def footprint(

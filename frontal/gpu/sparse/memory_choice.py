@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
 
 from ...backend.memory_limit import Memory, byte_limit
@@ -14,25 +12,20 @@ from .layout.panels import Fronts
 from .out_of_core.choice import segmented
 from .out_of_core.pattern import StreamedPattern
 from .out_of_core.storage import host_bytes
+from .pattern import DevicePattern
 from .storage import working
 
-_BOUND_FACTOR, _BOUND_ROW_BYTES = (
-    4,
-    1 << 10,
-)  # times panels and pattern, plus bytes for each row: an upper bound of all memory
-
-Tree = TypeVar("Tree", bound=Fronts)
+# an upper bound of all memory: times panels and pattern, plus bytes for each row
+_BOUND_FACTOR, _BOUND_ROW_BYTES = 4, 1 << 10
 
 
 def resident_or_streamed(
     symbolic: Symbolic,
-    tree: Tree,
+    tree: DevicePattern,
     dtype: np.dtype,
     values: np.dtype,
     memory: Memory,
-    available: int | None,
-    index_resident: bool = False,
-) -> Tree | StreamedPattern:
+) -> DevicePattern:
     """Return the fronts if their factor fits on the device, or else the fronts by segments.
 
     Parameters
@@ -41,11 +34,7 @@ def resident_or_streamed(
         Scalar types of the factor and of the matrix.
     memory : str or int
         ``"device"`` for the whole factor on the device, ``"streamed"`` for segments always;
-        ``"auto"``, or a limit in bytes in addition to `available`.
-    available : int or None
-        Free bytes of the device, if known.
-    index_resident : bool
-        The device already has the index arrays.
+        ``"auto"``, or a limit in bytes in addition to the free memory of the device.
 
     Raises
     ------
@@ -53,13 +42,14 @@ def resident_or_streamed(
         With the least memory that suffices.
     """
     requested = byte_limit(memory)
+    available: int | None = tree.device.free_memory()
     limits = [x for x in (requested, available) if x is not None]
     limit, least = min(limits, default=None), None
     if memory != "streamed" or not tree.k.size:
         if limit is None or _surely(symbolic, tree, dtype) <= limit:
             return tree
         sizes = footprint(symbolic, tree, dtype, values)
-        least, needed = sizes["total"], sizes["total"] - sizes["index"] * index_resident
+        least, needed = sizes["total"], sizes["total"] - sizes["index"] * tree.has_arrays
         fits = available is None or needed <= available
         if fits and (requested is None or least <= requested):
             return tree
@@ -75,13 +65,11 @@ def resident_or_streamed(
 
 def memory_report(
     symbolic: Symbolic,
-    tree: Fronts,
+    tree: DevicePattern,
     dtype: np.dtype,
     values: np.dtype,
     rhs: int,
     memory: Memory,
-    available: int | None,
-    index_resident: bool = False,
 ) -> dict[str, int]:
     """Return the bytes of a factor in a given memory: `footprint`, ``"device"`` and ``"host"``.
 
@@ -92,17 +80,14 @@ def memory_report(
     FactorMemoryError
         See `resident_or_streamed`, with a limit.
     """
-    fronts: Fronts = tree
     if memory != "device":
         try:
-            fronts = resident_or_streamed(
-                symbolic, tree, dtype, values, memory, available, index_resident
-            )
+            tree = resident_or_streamed(symbolic, tree, dtype, values, memory)
         except FactorMemoryError:
             if memory != "auto":
                 raise
-    parts = footprint(symbolic, fronts, dtype, values, rhs)
-    host = host_bytes(fronts, dtype) if isinstance(fronts, StreamedPattern) else 0
+    parts = footprint(symbolic, tree, dtype, values, rhs)
+    host = host_bytes(tree, dtype) if isinstance(tree, StreamedPattern) else 0
     return parts | {"device": parts["total"], "host": host}
 
 

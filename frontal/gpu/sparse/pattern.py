@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TypeVar, cast
 
 import numpy as np
 
 from ..._typing import Untyped
+from ...backend.protocol import panel_offsets
 from ...machine.threads import BackgroundTask
+from ...symbolic.plan import Plan
 from ..runtime.array import Array
 from ..runtime.slab import ALIGNMENT, Slab, bytes_of, kinds_of
-from .layout.panels import DeviceLayout, Fronts, arrays_of, on_device
+from ..runtime.structs import filled
+from . import structs
+from .layout.host_panels import invert_tiles, unpad_both, unpad_triangle
+from .layout.panels import DeviceLayout, Fronts
 from .tasks.list_bytes import placed_bytes, small_bytes
 from .tasks.small_fronts import SmallTasks, small_tasks
 from .tasks.solves import SolveTasks, all_tasks, solve_tasks
@@ -26,54 +32,23 @@ _LISTS = 32  # upper bound of the number of lists, for padding
 
 
 class DevicePattern(Fronts):
-    """Fronts, and the lists of their tasks, each computed at its first use or begun on a thread."""
+    """Fronts, and the lists of their tasks, each computed at its first use or begun on a thread.
+
+    A list is computed on the host by a task, uploaded at its first use or by another task, and
+    then stored on the device.
+
+    Attributes
+    ----------
+    piece : Slab, optional
+        Memory for lists on the device.
+    """
+
+    piece: Slab | None = None
 
     @cached_property
-    def arrays(self) -> dict[str, Array]:
-        """See `Fronts`."""
-        return self._device_list("arrays", Fronts.indices)
-
-    @cached_property
-    def tasks(self) -> Tasks:
-        """Tasks of the fronts that are not small."""
-        return self._device_list("tasks", tile_tasks)
-
-    @cached_property
-    def _small_tasks(self) -> dict[np.dtype, SmallTasks]:
+    def _lists(self) -> dict[Name, Untyped]:
+        """Lists on the device."""
         return {}
-
-    def small_tasks(self, dtype: np.dtype) -> SmallTasks:
-        """Return the small fronts, by level, with panels of this scalar type."""
-        if dtype not in self._small_tasks:
-            make = partial(small_tasks, dtype=dtype)
-            self._small_tasks[dtype] = self._device_list(("small", dtype), make)
-        return self._small_tasks[dtype]
-
-    @cached_property
-    def _solve_tasks(self) -> dict[np.dtype, SolveTasks]:
-        return {}
-
-    def solve_tasks(self, dtype: np.dtype) -> SolveTasks:
-        """Return the tasks of the solves with panels of this scalar type."""
-        if dtype not in self._solve_tasks:
-            make = partial(solve_tasks, dtype=dtype)
-            self._solve_tasks[dtype] = self._device_list(("solve", dtype), make)
-        return self._solve_tasks[dtype]
-
-    @cached_property
-    def _all_tasks(self) -> dict[np.dtype, Array]:
-        return {}
-
-    def all_tasks(self, dtype: np.dtype) -> Array:
-        """Return all fronts in their order, each a task of a warp, with panels of this type."""
-        if dtype not in self._all_tasks:
-            self._all_tasks[dtype] = self.device.upload(all_tasks(self, dtype))
-        return self._all_tasks[dtype]
-
-    def layout(self, dtype: np.dtype) -> DeviceLayout:
-        """See `Fronts`."""
-        begun = self._listed.get(("layout", dtype))
-        return super().layout(dtype) if begun is None else cast(DeviceLayout, begun.result())
 
     @cached_property
     def _listed(self) -> dict[Name, BackgroundTask]:
@@ -85,24 +60,82 @@ class DevicePattern(Fronts):
         """Tasks that compute lists and upload them."""
         return {}
 
-    def begin(self, dtype: np.dtype, layout: BackgroundTask[DeviceLayout] | None = None) -> None:
+    @cached_property
+    def _structs(self) -> dict[np.dtype, np.ndarray]:
+        return {}
+
+    def complete(self, plan: Plan) -> None:
+        """Set the plan of these fronts, if they were created before their rows were known."""
+        self.plan = plan
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """Index arrays, by the names of their fields in the struct."""
+        return self._list("arrays", Fronts.indices)
+
+    @property
+    def has_arrays(self) -> bool:
+        """Return whether the index arrays are on the device."""
+        return "arrays" in self._lists
+
+    @property
+    def tasks(self) -> Tasks:
+        """Tasks of the fronts that are not small."""
+        return self._list("tasks", tile_tasks)
+
+    def small_tasks(self, dtype: np.dtype) -> SmallTasks:
+        """Return the small fronts, by level, with panels of this scalar type."""
+        return self._list(("small", dtype), partial(small_tasks, dtype=dtype))
+
+    def solve_tasks(self, dtype: np.dtype) -> SolveTasks:
+        """Return the tasks of the solves with panels of this scalar type."""
+        return self._list(("solve", dtype), partial(solve_tasks, dtype=dtype))
+
+    def all_tasks(self, dtype: np.dtype) -> Array:
+        """Return all fronts in their order, each a task of a warp, with panels of this type."""
+        return self._list(("all", dtype), partial(all_tasks, dtype=dtype))
+
+    def placed(self, dtype: np.dtype) -> dict[str, Array]:
+        """Return offsets and dependencies of blocks, by the names of fields."""
+        return self._list(("placed", dtype), partial(Fronts.offsets, dtype=dtype))
+
+    def struct(self, dtype: np.dtype) -> np.ndarray:
+        """Return the struct `Fronts` of the kernels for panels of this scalar type."""
+        if dtype not in self._structs:
+            offsets = {name: self.placed(dtype)[name] for name in ("panel", "block")}
+            self._structs[dtype] = filled(self.device, structs.FRONTS, **offsets, **self.arrays)
+        return self._structs[dtype]
+
+    def layout(self, dtype: np.dtype) -> DeviceLayout:
+        """See `Fronts`."""
+        begun = self._listed.get(("layout", dtype))
+        return super().layout(dtype) if begun is None else cast(DeviceLayout, begun.result())
+
+    def begin_layout(self, dtype: np.dtype) -> None:
+        """Begin the layout on a thread; rows and entries may still be unknown."""
+        self._listed["layout", dtype] = BackgroundTask(partial(Fronts.layout, self, dtype))
+
+    def begin(self, dtype: np.dtype) -> None:
         """Begin all missing lists on threads, for panels of this scalar type.
 
         They stay on the host until their first use: threads that upload them would only alternate
         with the waiting thread.
-
-        Parameters
-        ----------
-        layout : BackgroundTask, optional
-            The running task that computes the layout.
         """
-        if layout is not None:
-            self._listed["layout", dtype] = layout
         for name, make in self._wanted(dtype):
-            if name not in self._listed and name not in self._moving:
+            if not any(name in known for known in (self._lists, self._listed, self._moving)):
                 # lists of solves are used later: leave cores and the GIL to the other lists
                 after = list(self._listed.values()) if name[0] == "solve" else []
                 self._listed[name] = BackgroundTask(partial(_after, after, partial(make, self)))
+
+    def _wanted(self, dtype: np.dtype) -> Iterator[tuple[Name, Callable[[Fronts], object]]]:
+        """Yield the names of lists, and the functions that compute them."""
+        if dtype not in self._layouts:  # two other lists need it last
+            yield ("layout", dtype), partial(Fronts.layout, dtype=dtype)
+        yield "arrays", Fronts.indices
+        yield "tasks", tile_tasks
+        if self.schedule.small.any():
+            yield ("small", dtype), partial(small_tasks, dtype=dtype)
+        yield ("solve", dtype), partial(solve_tasks, dtype=dtype)
 
     def begin_solves(self, dtype: np.dtype) -> None:
         """Begin to upload the lists of solves, while the device factorizes."""
@@ -120,9 +153,9 @@ class DevicePattern(Fronts):
             Additional bytes in the slab for all lists of a factorization.
         """
         wanted = ("arrays", Fronts.indices), ("tasks", tile_tasks)
-        if self.segment is None and not {"arrays", "tasks"} & vars(self).keys():
+        if self.segment is None and not {"arrays", "tasks"} & self._lists.keys():
             host_arrays = [
-                x for name, make in wanted for x in arrays_of(self._host_list(name, make)).values()
+                x for name, make in wanted for x in _arrays_of(self._host_list(name, make)).values()
             ]
             others = self.once(small_bytes) + placed_bytes(self)
             size = bytes_of(kinds_of(host_arrays)) + others + more + _LISTS * ALIGNMENT
@@ -130,39 +163,65 @@ class DevicePattern(Fronts):
                 self.piece = Slab(self.device.xp.empty(size, np.uint8))
         _ = self.arrays, self.tasks
 
-    def _wanted(self, dtype: np.dtype) -> Iterator[tuple[Name, Callable[[Fronts], object]]]:
-        """Yield the names of missing lists, and the functions that compute them."""
-        if dtype not in self._layouts:  # two other lists need it last
-            yield ("layout", dtype), partial(Fronts.layout, dtype=dtype)
-        if "arrays" not in self.__dict__:
-            yield "arrays", Fronts.indices
-        if "tasks" not in self.__dict__:
-            yield "tasks", tile_tasks
-        if self.schedule.small.any() and dtype not in self._small_tasks:
-            yield ("small", dtype), partial(small_tasks, dtype=dtype)
-        if dtype not in self._solve_tasks:
-            yield ("solve", dtype), partial(solve_tasks, dtype=dtype)
-
     def finish(self) -> None:
         """Wait until no list is being computed."""
         for work in (*self._listed.values(), *self._moving.values()):
             work.join()
 
-    def _device_list(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
-        moving = self._moving.pop(name, None)
-        return self._uploaded(name, make) if moving is None else moving.result()
+    def _list(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
+        """Return a list on the device, computed and uploaded at the first request."""
+        if name not in self._lists:
+            moving = self._moving.pop(name, None)
+            uploaded = self._uploaded(name, make) if moving is None else moving.result()
+            self._lists[name] = uploaded
+        return self._lists[name]
 
     def _uploaded(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
-        """Return a list on the device."""
+        """Compute and upload a list: an array, a dictionary or a dataclass with arrays."""
         host_list = self._host_list(name, make)
         self._listed.pop(name, None)
-        return on_device(self.device, host_list, self.piece)
+        if isinstance(host_list, np.ndarray):
+            return self.device.upload(host_list)
+        host_arrays = _arrays_of(host_list)
+        uploads = self.device.uploads([*host_arrays.values()], self.piece)
+        arrays = dict(zip(host_arrays, uploads, strict=True))
+        return arrays if isinstance(host_list, dict) else replace(host_list, **arrays)
 
     def _host_list(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
         """Return a list on the host, after its computation."""
         if name not in self._listed:
             self._listed[name] = BackgroundTask(partial(make, self), now=True)
         return self._listed[name].result()
+
+    def to_host(self, factor: np.ndarray, panel: np.ndarray | None = None) -> np.ndarray:
+        """Return panels in the order of `panel_offsets`, from panels as the device stores them.
+
+        Above the diagonal of L, where the device may store other values, Cholesky has zeros as on
+        the CPU.
+
+        Parameters
+        ----------
+        factor : array
+            The panels of the device, on the host.
+        panel : (f,) int64 array, optional
+            Offsets of the panels in `factor`, if they differ from those of the device.
+        """
+        layout, target = self.layout(factor.dtype), panel_offsets(self.plan, self.method)
+        out = np.zeros(int(target[-1]), factor.dtype)
+        panel = layout.places.panel if panel is None else panel
+        source = factor, out, self.k, self.m, panel
+        if self.method.one_triangle:
+            unpad_triangle(*source, layout.l11_offset, layout.ld, layout.last_ld, target)
+        else:
+            unpad_both(*source, layout.below, layout.ld, layout.upper_ld, target)
+            invert_tiles(out, self.k, self.m, target)
+        return out
+
+
+def _arrays_of(lists: Untyped) -> dict[str, np.ndarray]:
+    """Return the host arrays of lists, by name."""
+    fields = lists if isinstance(lists, dict) else vars(lists)
+    return {name: array for name, array in fields.items() if isinstance(array, np.ndarray)}
 
 
 def _after(others: Iterable[BackgroundTask[object]], work: Callable[[], Made]) -> Made:

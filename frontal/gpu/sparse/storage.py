@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -111,6 +112,9 @@ class Storage:
         return sum(x.nbytes for x in arrays if x is not None) + spare
 
 
+Stored = TypeVar("Stored", bound=Storage)
+
+
 def required(pattern: Fronts, dtype: np.dtype, separate_count: int = 0) -> int:
     """Return the bytes of a factor of this scalar type and of the memory of its computation.
 
@@ -141,11 +145,18 @@ def working(pattern: Fronts, dtype: np.dtype) -> int:
     return plan.workspace * plan.blocks
 
 
-def allocate(pattern: DevicePattern, dtype: np.dtype, separate_count: int = 0) -> Storage:
+def allocate(
+    pattern: DevicePattern,
+    dtype: np.dtype,
+    make: Callable[..., Stored],
+    separate_count: int = 0,
+) -> Stored:
     """Allocate the memory of a factor; raise before any allocation if it does not fit.
 
     Parameters
     ----------
+    make : callable
+        `Storage`, a subclass, or a function of the arguments of `Storage`.
     separate_count : int
         See `required`.
     """
@@ -166,7 +177,7 @@ def allocate(pattern: DevicePattern, dtype: np.dtype, separate_count: int = 0) -
         device.clear(largest)
     blocks = PivotBlocks(*others[2:]) if method.indefinite else None
     spare = SpareMemory.from_memory(memory, pattern, separate_count)
-    return Storage(memory[: max(panels, 1)], pivots, blocks, largest, spare, counters)
+    return make(memory[: max(panels, 1)], pivots, blocks, largest, spare, counters)
 
 
 class FactorizationOutcome(NamedTuple):

@@ -75,8 +75,11 @@ class FactorWorkspace(Storage):
     def solver_of(self, pattern: DevicePattern) -> DeviceSolver:
         """Return the solver with the factor, created at the first call."""
         if self.solver is None:
-            self.solver = DeviceSolver(pattern, self)
+            self.solver = self._new_solver(pattern)
         return self.solver
+
+    def _new_solver(self, pattern: DevicePattern) -> DeviceSolver:
+        return DeviceSolver(pattern, self)
 
     def room(self, pattern: DevicePattern, values: Array, separate_count: int) -> Array:
         """Return the memory for the values of a matrix during its factorization.
@@ -104,8 +107,11 @@ class FactorWorkspace(Storage):
             or factorization.tiny != tiny
             or factorization.values is not values
         ):
-            factorization = self.factorization = Factorization(pattern, self, values, tiny)
+            factorization = self.factorization = self._new_factorization(pattern, values, tiny)
         return factorization
+
+    def _new_factorization(self, pattern: DevicePattern, values: Array, tiny: float) -> Computes:
+        return Factorization(pattern, self, values, tiny)
 
     def ready(self, pattern: DevicePattern, matrix: DeviceMatrix, tiny: float) -> Computes:
         """Return the factorization of a matrix, after copying its values to its memory."""
@@ -122,7 +128,7 @@ class FactorWorkspace(Storage):
     def copy(self, pattern: DevicePattern) -> FactorWorkspace:
         """Return a copy of the factor in other memory, without solver and factorization."""
         separate_count = self.spare.values.size if self.spare else 0
-        twin = FactorWorkspace(**vars(allocate(pattern, self.panels.dtype, separate_count)))
+        twin = allocate(pattern, self.panels.dtype, FactorWorkspace, separate_count)
         end = max(pattern.layout(self.panels.dtype).places.panels, 1)
         pattern.device.copy(self.panels[:end], twin.panels[:end])
         self.copy_vectors(pattern.device, twin)

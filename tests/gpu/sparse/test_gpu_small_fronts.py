@@ -12,7 +12,7 @@ from frontal.gpu.runtime.limits import H200
 from frontal.gpu.sparse import launch, structs
 from frontal.gpu.sparse.factorize import small_fronts
 from frontal.gpu.sparse.pattern import DevicePattern
-from frontal.gpu.sparse.storage import State, allocate
+from frontal.gpu.sparse.storage import State, Storage, allocate
 from frontal.gpu.sparse.tasks.small_fronts import small_tasks
 from frontal.numeric.method import CHOLESKY, LU
 
@@ -88,7 +88,7 @@ class Factored:
 
     def run(self):
         pattern, device = self.pattern, self.device
-        self.storage = allocate(pattern, self.dtype)
+        self.storage = allocate(pattern, self.dtype, Storage)
         self.storage.panels[...] = np.nan
         self.state, values = State(pattern, self.storage), device.upload(self.values)
         given = pattern, self.storage, values, self.tiny, self.state

@@ -64,28 +64,28 @@ class PatternEntries:
         self._short = searching and columns_are_short(symbolic)
         self._orders: WeakKeyDictionary[ValueMap, _Gathered] = WeakKeyDictionary()
         self._moved: ReferenceType[Array] | None = None
+        self._copy: Callable[[], list[Array]] | None = None  # of the columns to the device
 
     @property
     def expected(self) -> int:
         """Bytes that `expect` allocates."""
-        symbolic, size = self.symbolic, np.dtype(self.type).itemsize * (self.n + 1)
-        return (
-            0 if "_later" in vars(self) else size + symbolic.indices.nbytes + symbolic.perm.nbytes
-        )
+        if self._copy is not None:
+            return 0
+        pointer_bytes = np.dtype(self.type).itemsize * (self.n + 1)
+        return pointer_bytes + self.symbolic.indices.nbytes + self.symbolic.perm.nbytes
 
-    def expect(self) -> None:
-        """Allocate memory for columns, and begin a copy that overlaps work enqueued later."""
-        _ = self._later
-
-    @cached_property
-    def _later(self) -> Callable[[], list[Array]]:
-        symbolic = self.symbolic
-        pointer = symbolic.indptr if self.long else copied(symbolic.indptr, self.type)
-        return self.device.later([pointer, symbolic.indices, symbolic.perm], self.pattern.piece)
+    def expect(self) -> Callable[[], list[Array]]:
+        """Allocate memory for columns; return the copy, which overlaps work enqueued before it."""
+        if self._copy is None:
+            symbolic = self.symbolic
+            pointer = symbolic.indptr if self.long else copied(symbolic.indptr, self.type)
+            arrays = [pointer, symbolic.indices, symbolic.perm]
+            self._copy = self.device.later(arrays, self.pattern.piece)
+        return self._copy
 
     @cached_property
     def _columns(self) -> list[Array]:
-        return self._later()
+        return self.expect()()
 
     @cached_property
     def pointer(self) -> Array:

@@ -12,7 +12,7 @@ from ...runtime.device import Device
 from .. import launch
 from ..layout.schedule import TILE, contribution_entries
 from ..pattern import DevicePattern
-from ..storage import allocate
+from ..storage import Storage, allocate
 from .launches import Factorization
 
 EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 1 << 30)  # orders of size classes
@@ -62,7 +62,7 @@ class FactorProfile:
 def profile(pattern: DevicePattern, values: Array, tiny: float) -> FactorProfile:
     """Factorize once more in separate memory, with a clock in every task."""
     device, dtype = pattern.device, values.dtype
-    storage = allocate(pattern, dtype)
+    storage = allocate(pattern, dtype, Storage)
     trace = device.xp.zeros((max(pattern.tasks.count, 1), 4), np.int64)
     factorization = Factorization(pattern, storage, values, tiny, trace)
     factorization.timed()  # warms up

@@ -1,26 +1,21 @@
-"""The fronts of a plan on the device: index arrays and offsets of panels."""
+"""The fronts of a plan for a device: index arrays and offsets of panels, on the host."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar, cast
 
 import numpy as np
 
 from ...._typing import Untyped
-from ....backend.protocol import panel_offsets
 from ....compile.jit import jit
 from ....errors import FactorMemoryError
 from ....numeric.method import Method
 from ....symbolic.plan import Plan
-from ...runtime.array import Array
 from ...runtime.device import Device
-from ...runtime.slab import Slab
-from ...runtime.structs import filled
-from .. import launch, structs
-from .host_panels import invert_tiles, unpad_both, unpad_triangle
+from .. import launch
 from .interval_packing import Slack
 from .offsets import Parts, Places, place
 from .schedule import (
@@ -36,10 +31,6 @@ Made = TypeVar("Made")
 Listed = Untyped  # an array of the host, or of a device after its upload
 
 _MAX_SMALL_ROWS = TILE  # rows of fronts that are factorized in one piece
-_SHARED = (  # attributes that depend on the fronts alone, not on the rest of a plan
-    *("schedule", "k", "m", "pivot_tiles", "tiles", "tile_row"),
-    *("followed", "most", "_layouts", "_once"),
-)
 _SLACK = Slack(1 << 26, 1 << 29)  # bytes that may be spent so that few tasks wait for memory
 
 
@@ -113,7 +104,10 @@ def parts_of(tree: Fronts, size: np.ndarray, dtype: np.dtype) -> Parts:
 
 
 class Fronts:
-    """The fronts of a plan on a device.
+    """The fronts of a plan, divided and scheduled for a device.
+
+    Everything except `indices` depends on the fronts alone, not on the rows and entries of the
+    plan.
 
     Parameters
     ----------
@@ -127,8 +121,6 @@ class Fronts:
         Least number of blocks of a level that justifies a launch for its small fronts.
     schedule : Schedule, optional
         Replaces that of `make_schedule`.
-    fronts : Fronts, optional
-        The same fronts; its attributes that do not depend on rows and entries are reused.
 
     Attributes
     ----------
@@ -139,11 +131,7 @@ class Fronts:
         Tiles of pivot columns, and of all rows.
     tile_row : (f + 1,) int32 array
         Index of each front's first tile of rows among the tiles of all fronts.
-    piece : Slab, optional
-        Memory for lists on the device.
     """
-
-    piece: Slab | None = None
 
     def __init__(
         self,
@@ -153,15 +141,8 @@ class Fronts:
         small: int = _MAX_SMALL_ROWS,
         fewest: int = launch.FEWEST_BLOCKS,
         schedule: Schedule | None = None,
-        fronts: Fronts | None = None,
     ) -> None:
         self.device, self.plan, self.method, self.fewest = device, plan, method, fewest
-        self._placed: dict[np.dtype, dict[str, Array]] = {}
-        self._structs: dict[np.dtype, np.ndarray] = {}
-        if fronts is not None:
-            known = vars(fronts)
-            vars(self).update((name, known[name]) for name in _SHARED if name in known)
-            return
         self._layouts: dict[np.dtype, DeviceLayout] = {}
         self._once: dict[Callable[[Fronts], object], object] = {}
         small = min(small, launch.small_order(method, device.limits))
@@ -183,13 +164,8 @@ class Fronts:
         self._once.pop(make, None)
         return value
 
-    @cached_property
-    def arrays(self) -> dict[str, Array]:
-        """Index arrays on the device, by the names of their fields in the struct."""
-        return on_device(self.device, self.indices(), self.piece)
-
     def indices(self) -> dict[str, np.ndarray]:
-        """Return the same arrays on the host; some are arrays of the plan."""
+        """Return index arrays by the names of their fields in the struct; some are of the plan."""
         plan, cuts = self.plan, _cuts(self)
         return {
             "start": plan.start.astype(np.int32, copy=False),
@@ -227,69 +203,10 @@ class Fronts:
             self._layouts[dtype] = DeviceLayout.from_fronts(self, dtype)
         return self._layouts[dtype]
 
-    def placed(self, dtype: np.dtype) -> dict[str, Array]:
-        """Return offsets and dependencies of blocks on the device, by the names of fields."""
-        if dtype not in self._placed:
-            layout, names = self.layout(dtype), ["panel", "block", "need"]
-            names += ["product"] * self.method.indefinite
-            host_arrays = {name: getattr(layout.places, name) for name in names}
-            self._placed[dtype] = on_device(self.device, host_arrays, self.piece)
-        return self._placed[dtype]
-
-    def struct(self, dtype: np.dtype) -> np.ndarray:
-        """Return the struct `Fronts` of the kernels for panels of this scalar type."""
-        if dtype not in self._structs:
-            offsets = {name: self.placed(dtype)[name] for name in ("panel", "block")}
-            self._structs[dtype] = filled(self.device, structs.FRONTS, **offsets, **self.arrays)
-        return self._structs[dtype]
-
-    def to_host(self, factor: np.ndarray, panel: np.ndarray | None = None) -> np.ndarray:
-        """Return panels in the order of `panel_offsets`, from panels as the device stores them.
-
-        Above the diagonal of L, where the device may store other values, Cholesky has zeros as on
-        the CPU.
-
-        Parameters
-        ----------
-        factor : array
-            The panels of the device, on the host.
-        panel : (f,) int64 array, optional
-            Offsets of the panels in `factor`, if they differ from those of the device.
-        """
-        layout, target = self.layout(factor.dtype), panel_offsets(self.plan, self.method)
-        out = np.zeros(int(target[-1]), factor.dtype)
-        panel = layout.places.panel if panel is None else panel
-        if self.method.one_triangle:
-            unpad_triangle(
-                factor,
-                out,
-                self.k,
-                self.m,
-                panel,
-                layout.l11_offset,
-                layout.ld,
-                layout.last_ld,
-                target,
-            )
-        else:
-            unpad_both(
-                factor, out, self.k, self.m, panel, layout.below, layout.ld, layout.upper_ld, target
-            )
-            invert_tiles(out, self.k, self.m, target)
-        return out
-
-
-def on_device(device: Device, lists: Untyped, piece: Slab | None) -> Untyped:
-    """Return the same lists, a dataclass or a dictionary, with arrays of a device."""
-    host_arrays = arrays_of(lists)
-    arrays = dict(zip(host_arrays, device.uploads([*host_arrays.values()], piece), strict=True))
-    return arrays if isinstance(lists, dict) else replace(lists, **arrays)
-
-
-def arrays_of(lists: Untyped) -> dict[str, np.ndarray]:
-    """Return the host arrays of lists, by name."""
-    fields = lists if isinstance(lists, dict) else vars(lists)
-    return {x: a for x, a in fields.items() if isinstance(a, np.ndarray)}
+    def offsets(self, dtype: np.dtype) -> dict[str, np.ndarray]:
+        """Return offsets and dependencies of blocks, by the names of fields."""
+        names = ["panel", "block", "need"] + ["product"] * self.method.indefinite
+        return {name: getattr(self.layout(dtype).places, name) for name in names}
 
 
 def tile_rows(count: np.ndarray) -> np.ndarray:

@@ -7,7 +7,8 @@ import numpy as np
 from ....errors import FactorMemoryError
 from ....symbolic.phase import Symbolic
 from ..footprint import footprint
-from ..layout.panels import Fronts, parts_of, shapes_of
+from ..layout.panels import parts_of, shapes_of
+from ..pattern import DevicePattern
 from ..tasks.solves import counted_rows
 from .offsets import with_room
 from .pattern import StreamedPattern
@@ -18,13 +19,13 @@ _COLUMNS = 64, 32, 16, 8  # right-hand sides of a pass; copies dominate its time
 
 
 def segmented(
-    symbolic: Symbolic, tree: Fronts, dtype: np.dtype, values: np.dtype, limit: int | None
+    symbolic: Symbolic, tree: DevicePattern, dtype: np.dtype, values: np.dtype, limit: int | None
 ) -> StreamedPattern:
     """Return the fronts of a plan by segments.
 
     Parameters
     ----------
-    tree : Fronts
+    tree : DevicePattern
         The fronts without segments.
     dtype, values : numpy.dtype
         Scalar types of the factor and of the matrix.
@@ -69,7 +70,7 @@ def _widened(
 
 
 def _least(
-    symbolic: Symbolic, tree: Fronts, trials: list[StreamedPattern], values: np.dtype
+    symbolic: Symbolic, tree: DevicePattern, trials: list[StreamedPattern], values: np.dtype
 ) -> int:
     """Return the least limit that a trial meets; that of the tree if there are no segments."""
     least: int | None = None

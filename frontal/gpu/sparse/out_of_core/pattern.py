@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..layout.panels import Fronts, parts_of, shapes_of
+from ..layout.panels import parts_of, shapes_of
 from ..layout.schedule import by_segments
 from ..pattern import DevicePattern
 from ..tasks.tiles import counted_tiles, left_of_diagonals
@@ -40,14 +40,14 @@ class StreamedPattern(DevicePattern):
 
     Parameters
     ----------
-    fronts : Fronts
+    fronts : DevicePattern
         The same fronts without segments.
     segment : (f,) int32 array
         See `segmentations`.
     dtype : numpy.dtype
     """
 
-    def __init__(self, fronts: Fronts, segment: np.ndarray, dtype: np.dtype) -> None:
+    def __init__(self, fronts: DevicePattern, segment: np.ndarray, dtype: np.dtype) -> None:
         schedule = by_segments(fronts.schedule, fronts.k, fronts.m, fronts.method, segment)
         super().__init__(
             fronts.device, fronts.plan, fronts.method, fewest=fronts.fewest, schedule=schedule
@@ -55,8 +55,8 @@ class StreamedPattern(DevicePattern):
         self.followed, self.dtype = fronts.followed, dtype  # as without segments, for the same bits
         self._segment = segment
         self.count = int(segment[-1]) + 1
-        if "arrays" in vars(fronts):
-            self.arrays = vars(fronts)["arrays"]
+        if fronts.has_arrays:
+            self._lists["arrays"] = fronts.arrays
 
     @property
     def segment(self) -> np.ndarray:

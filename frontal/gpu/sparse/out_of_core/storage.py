@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from .windows import Windows
 
 @dataclass
 class StreamedWorkspace(FactorWorkspace):
-    """See `FactorWorkspace`.
+    """See `FactorWorkspace`; by segments, whatever pattern a method is called with.
 
     Attributes
     ----------
@@ -38,23 +39,11 @@ class StreamedWorkspace(FactorWorkspace):
         """Bytes on the device and on the host."""
         return super().nbytes + self.windows.host.nbytes
 
-    def solver_of(self, pattern: DevicePattern) -> StreamedSolver:
-        """See `FactorWorkspace`; by segments, whatever the pattern."""
-        if not isinstance(self.solver, StreamedSolver):
-            self.solver = StreamedSolver(self.pattern, self, self.windows)
-        return self.solver
+    def _new_solver(self, pattern: DevicePattern) -> StreamedSolver:
+        return StreamedSolver(self.pattern, self, self.windows)
 
-    def factorization_of(self, pattern: DevicePattern, values: Array, tiny: float) -> Computes:
-        """See `FactorWorkspace`; by segments, whatever the pattern."""
-        factorization = self.factorization
-        if (
-            not isinstance(factorization, StreamedFactorization)
-            or factorization.tiny != tiny
-            or factorization.values is not values
-        ):
-            factorization = StreamedFactorization(self.pattern, self, self.windows, values, tiny)
-            self.factorization = factorization
-        return factorization
+    def _new_factorization(self, pattern: DevicePattern, values: Array, tiny: float) -> Computes:
+        return StreamedFactorization(self.pattern, self, self.windows, values, tiny)
 
     def copy(self, pattern: DevicePattern) -> StreamedWorkspace:
         """See `FactorWorkspace`."""
@@ -76,22 +65,19 @@ class StreamedWorkspace(FactorWorkspace):
 def allocate(
     pattern: StreamedPattern, dtype: np.dtype, separate_count: int = 0
 ) -> StreamedWorkspace:
-    """Allocate the memory of a factor, also on the host; raise before that if it does not fit.
-
-    Parameters
-    ----------
-    separate_count : int
-        See `storage.required`.
-    """
+    """Allocate the memory of a factor, also on the host; raise before that if it does not fit."""
     require_host(pattern, dtype)
-    size = host_bytes(pattern, dtype)
-    device_storage = memory.allocate(pattern, dtype, separate_count)
-    try:
-        host = pattern.device.pinned(size // dtype.itemsize, dtype)
-    except MemoryError as error:
-        raise FactorMemoryError.from_error(error, size) from error
-    windows = Windows(pattern.device, pattern.places, device_storage.panels, host)
-    return StreamedWorkspace(**vars(device_storage), pattern=pattern, windows=windows)
+
+    def with_windows(panels: Array, *others: Any) -> StreamedWorkspace:
+        size = host_bytes(pattern, dtype)
+        try:
+            host = pattern.device.pinned(size // dtype.itemsize, dtype)
+        except MemoryError as error:
+            raise FactorMemoryError.from_error(error, size) from error
+        windows = Windows(pattern.device, pattern.places, panels, host)
+        return StreamedWorkspace(panels, *others, pattern=pattern, windows=windows)
+
+    return memory.allocate(pattern, dtype, with_windows, separate_count)
 
 
 def require_host(pattern: StreamedPattern, dtype: np.dtype) -> None:

@@ -70,6 +70,7 @@ class DeviceSolver:
         self._spare = storage.panels[:0] if storage.spare is None else storage.spare.memory
         self._sweeps: dict[tuple[int, bool, bool], SweepLaunches] = {}
         self._messages: list[Messages] = []  # the widest last
+        self._place: Array | None = None
 
     def sweeps(self, width: int, flip: bool, lent: bool = False) -> SweepLaunches:
         """Prepare both sweeps for at most `width` right-hand sides.
@@ -168,23 +169,21 @@ class DeviceSolver:
         """Tasks of this pattern and scalar type."""
         return self.pattern.solve_tasks(self.dtype)
 
-    @cached_property
+    @property
     def place(self) -> Array | None:
         """With pivots: the row of its tile that moves to each pivot row."""
-        if self.tasks.pivot_tiles is None:
-            return None
-        n = int(self.pattern.plan.start[-1])
-        place = self.pattern.device.xp.empty(max(n, 1), np.uint8)
-        self._fill(place)
-        return place
+        if self._place is None and self.tasks.pivot_tiles is not None:
+            n = int(self.pattern.plan.start[-1])
+            self._place = self.pattern.device.xp.empty(max(n, 1), np.uint8)
+            self._fill(self._place)
+        return self._place
 
     def renew(self) -> None:
         """Reset messages, and update `place`, after a new factorization in the storage."""
         for messages in self._messages:
             messages.unset()
-        place = self.__dict__.get("place")
-        if place is not None:
-            self._fill(place)
+        if self._place is not None:
+            self._fill(self._place)
 
     def _fill(self, place: Array) -> None:
         tiles, pivots, device = self.tasks.pivot_tiles, self.pivots, self.pattern.device

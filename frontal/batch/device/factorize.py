@@ -15,9 +15,7 @@ from ...gpu.sparse.device_matrix import DeviceMatrix
 from ...gpu.sparse.factor import GpuFactor
 from ...gpu.sparse.factorize.entries import PatternEntries
 from ...gpu.sparse.factorize.equilibration import Scales
-from ...gpu.sparse.factorize.launches import Examination
-from ...gpu.sparse.pattern import DevicePattern
-from ...gpu.sparse.storage import FactorizationOutcome, PivotBlocks
+from ...gpu.sparse.storage import ComputedFactor, Examination, FactorizationOutcome
 from ...machine.lockfree_property import cached_property
 from ...numeric.method import Method, tiny_pivot
 from .checks import BatchChecks
@@ -78,21 +76,13 @@ class BatchExamination:
     diagonal_entries: Array
     sufficient: bool
 
-    def __call__(
-        self,
-        pattern: DevicePattern,
-        panels: Array,
-        d: PivotBlocks | None,
-        largest: Array | None,
-        values: Array,
-        numbers: Array,
-        repeated: bool,
-        columns: tuple[int, int] | None = None,
-    ) -> Callable[[], object]:
+    def __call__(self, factor: ComputedFactor) -> Callable[[], object]:
         """Return the launches; see `DeviceMatrix.examination`."""
         launches: list[Callable[[], object]] = [
             self.statistics.at_values(self.values, self.columns, self.mirror),
-            self.statistics.at_pivots(panels, largest, self.values, self.diagonal_entries),
+            self.statistics.at_pivots(
+                factor.panels, factor.largest, self.values, self.diagonal_entries
+            ),
         ]
         if self.sufficient:
             launches.append(self.verdict())

@@ -27,14 +27,13 @@ from ..runtime.jit import SCALARS
 from .device_matrix import DeviceMatrix
 from .factor import GpuFactor
 from .factorize.entries import PatternEntries
-from .factorize.launches import Examination
 from .footprint import footprint
 from .memory_choice import memory_report, resident_or_streamed
 from .out_of_core import storage as streamed
 from .out_of_core.factor import StreamedFactor
 from .out_of_core.pattern import StreamedPattern
 from .pattern import DevicePattern
-from .storage import allocate
+from .storage import Examination, allocate
 from .workspace import FactorWorkspace, begin_kernels
 
 

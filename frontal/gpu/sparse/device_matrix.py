@@ -15,8 +15,7 @@ from ..runtime.graph import Launch
 from .factorize import pivot_statistics
 from .factorize.entries import PatternEntries
 from .factorize.equilibration import Equilibration, Scales, scaled
-from .pattern import DevicePattern
-from .storage import PivotBlocks, Storage
+from .storage import ComputedFactor, Storage
 
 
 class DeviceMatrix:
@@ -59,32 +58,23 @@ class DeviceMatrix:
         hermitian: bool,
         borrowed: bool = False,
     ) -> None:
-        upload, self._host_values, self._borrowed = (
-            entries.device.upload,
-            None if on_device else values,
-            borrowed,
-        )
         self.values: Array = values
-        self.entries, self.hermitian, self.on_device, self._sent = (
-            entries,
-            hermitian,
-            on_device,
-            False,
-        )
+        self.entries, self.hermitian, self.on_device = entries, hermitian, on_device
+        self._host_values, self._borrowed = None if on_device else values, borrowed
+        self._sent = False
         self.wanted = scaling if isinstance(scaling, ScalingRequest) else None
         self._scaling = scaling if isinstance(scaling, Scaling) else None
         self._equilibration: Equilibration | None = None
         if self._scaling is not None:
+            upload = entries.device.upload
             scales = upload(self._scaling.row), upload(self._scaling.column)
         self.scales = scales
 
     def send(self) -> None:
         """Begin to upload values of the host, to memory that the factor then owns."""
         if not self.on_device:
-            self.values, self._sent = (
-                self.entries.device.upload(np.asarray(self._host_values)),
-                True,
-            )
+            self.values = self.entries.device.upload(np.asarray(self._host_values))
+            self._sent = True
 
     def settle(self, storage: Storage) -> None:
         """Copy the values to the memory of a factor, or make their memory that of the factor."""
@@ -174,35 +164,11 @@ class DeviceMatrix:
         else:
             scaled(entries, (row, column), self.values, out)()
 
-    def examination(
-        self,
-        pattern: DevicePattern,
-        panels: Array,
-        d: PivotBlocks | None,
-        largest: Array | None,
-        values: Array,
-        numbers: Array,
-        repeated: bool,
-        columns: tuple[int, int] | None = None,
-    ) -> Launch:
+    def examination(self, factor: ComputedFactor) -> Launch:
         """Return the launch that examines a new factor and the values it was computed from.
 
         See `pivot_statistics.examination`. In the first factorization of values from the host,
         symmetry is not checked: the host has checked it.
         """
-        entries = self.entries
-        unknown = (repeated or self._host_values is None) and entries.pattern.method.one_triangle
-        lanes = entries.lanes if unknown else 0
-        return pivot_statistics.examination(
-            pattern,
-            panels,
-            d,
-            largest,
-            pointer=entries.pointer,
-            index=entries.index,
-            perm=entries.perm,
-            values=values,
-            lanes=lanes,
-            numbers=numbers,
-            columns=columns,
-        )
+        unknown = factor.repeated or self._host_values is None
+        return pivot_statistics.examination(self.entries, factor, symmetry=unknown)

@@ -160,22 +160,24 @@ class GpuFactor:
 
     def is_symmetric(self) -> bool:
         """See `NumericFactor`; computed on the device."""
-        entries = self.entries
-        return pivot_statistics.is_symmetric(
-            self.pattern, entries.pointer, entries.index, self.values, entries.lanes
-        )
+        return pivot_statistics.is_symmetric(self.entries, self.values)
 
     def growth(self) -> float:
         """See `NumericFactor`."""
-        entries = self.entries
-        values = self.values
-        if values.dtype != self.dtype:
-            values = values.astype(self.dtype)
-        largest, norm = pivot_statistics.growth(
-            self.pattern, self.storage, entries.pointer, values, entries.lanes
-        )
+        values = self.values if self.values.dtype == self.dtype else self.values.astype(self.dtype)
+        maxima = self.pattern.device.xp.zeros(2, np.float64)
+        if self.entries.n:
+            self._update_growth(values, maxima)
+        largest, norm = self.pattern.device.download(maxima).tolist()
         size = norm if self.scales[0] is None else 1.0
         return largest / size if size else 0.0
+
+    def _update_growth(self, values: Array, maxima: Array) -> None:
+        """Enqueue `pivot_statistics.update_growth` for all columns."""
+        storage, entries = self.storage, self.entries
+        pivot_statistics.update_growth(
+            self.pattern, storage.panels, (0, entries.n), entries, values, storage.blocks, maxima
+        )
 
     def diagonal(self) -> np.ndarray:
         """See `NumericFactor`."""

@@ -13,10 +13,11 @@ from ..._typing import Untyped
 from ...backend.protocol import panel_offsets
 from ...machine.threads import BackgroundTask
 from ...symbolic.plan import Plan
-from ..runtime.array import Array
+from ..runtime.array import Array, Value
+from ..runtime.graph import Launch
 from ..runtime.slab import ALIGNMENT, Slab, bytes_of, kinds_of
 from ..runtime.structs import filled
-from . import structs
+from . import launch, structs
 from .layout.host_panels import invert_tiles, unpad_both, unpad_triangle
 from .layout.panels import DeviceLayout, Fronts
 from .tasks.list_bytes import placed_bytes, small_bytes
@@ -105,6 +106,18 @@ class DevicePattern(Fronts):
             offsets = {name: self.placed(dtype)[name] for name in ("panel", "block")}
             self._structs[dtype] = filled(self.device, structs.FRONTS, **offsets, **self.arrays)
         return self._structs[dtype]
+
+    def constants(self, **flags: bool) -> dict[str, int]:
+        """Return the constants of a kernel; omit false flags, so that few variants are compiled."""
+        return self.method.constants | {name: 1 for name, value in flags.items() if value}
+
+    def system_launch(
+        self, name: str, dtype: np.dtype, work: int, *arguments: Value, **flags: bool
+    ) -> Launch:
+        """Return a launch of system.cu, whose threads loop over `work` items."""
+        kernel = self.device.kernel("system.cu", f"system_{name}", dtype, **self.constants(**flags))
+        blocks = launch.system_blocks(work, self.device.limits)
+        return Launch(kernel, blocks, launch.SYSTEM_THREADS, arguments)
 
     def layout(self, dtype: np.dtype) -> DeviceLayout:
         """See `Fronts`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -199,6 +199,36 @@ class FactorizationOutcome(NamedTuple):
     replaced: int
     examined: np.ndarray
     beyond: bool
+
+
+class ComputedFactor(NamedTuple):
+    """A new factor in a storage, to be examined.
+
+    Attributes
+    ----------
+    panels, blocks, largest
+        See `Storage`.
+    values : device array
+        The values that were factorized.
+    numbers : device array (6,) of float64
+        `State.examined`.
+    repeated : bool
+        The storage held an earlier factor.
+    columns : two int, optional
+        Only the pivots from the first position on and before the second.
+    """
+
+    pattern: DevicePattern
+    panels: Array
+    blocks: PivotBlocks | None
+    largest: Array | None
+    values: Array
+    numbers: Array
+    repeated: bool
+    columns: tuple[int, int] | None = None
+
+
+Examination: TypeAlias = Callable[[ComputedFactor], Callable[[], object]]  # returns the launches
 
 
 def counter_sizes(tree: Fronts) -> tuple[int, ...]:

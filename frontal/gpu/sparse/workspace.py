@@ -14,11 +14,11 @@ from ..runtime.device import Device
 from . import launch
 from .device_matrix import DeviceMatrix
 from .factorize.equilibration import KERNELS, Equilibration
-from .factorize.launches import Examination, Factorization, tile_constants
+from .factorize.launches import Factorization, tile_constants
 from .pattern import DevicePattern
 from .solve.condition_estimate import WIDTH
 from .solve.sweeps import DeviceSolver
-from .storage import State, Storage, allocate
+from .storage import Examination, State, Storage, allocate
 
 
 class PendingFactorization(NamedTuple):

@@ -16,7 +16,6 @@ from ...runtime.array import NULL, Array, Kernel
 from ...runtime.structs import filled
 from .. import launch, structs
 from ..factor import GpuFactor
-from ..factorize import pivot_statistics
 from ..pattern import DevicePattern
 from ..tasks.solves import fits_warp
 from ..tasks.warp_partition import WarpPartition, warp_partition
@@ -207,9 +206,7 @@ class SmallTreeSolver:
         key = dtype, plan, flip, certify
         if key not in self._kernels:
             pattern = self._pattern
-            constants = plan.constants | pivot_statistics.constants(
-                pattern, FLIP=flip, CERTIFY=certify
-            )
+            constants = plan.constants | pattern.constants(FLIP=flip, CERTIFY=certify)
             kernel = pattern.device.kernel("front_trees.cu", "front_trees", dtype, **constants)
             self._kernels[key] = kernel
         return self._kernels[key]

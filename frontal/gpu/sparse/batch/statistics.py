@@ -7,7 +7,6 @@ import numpy as np
 from ...runtime.array import NULL, Array, Value
 from ...runtime.graph import Launch
 from .. import launch
-from ..factorize import pivot_statistics
 from ..pattern import DevicePattern
 from ..solve.rows import OperatorRows
 
@@ -125,7 +124,7 @@ class BatchStatistics:
         self, name: str, dtype: np.dtype, *arguments: Value | int, **others: bool
     ) -> Launch:
         pattern = self._pattern
-        constants = pivot_statistics.constants(pattern, **others)
+        constants = pattern.constants(**others)
         kernel = pattern.device.kernel("batch_statistics.cu", name, dtype, **constants)
         converted = (np.int32(x) if isinstance(x, int) else x for x in (self._count, *arguments))
         return Launch(kernel, self._blocks, launch.SYSTEM_THREADS, tuple(converted))

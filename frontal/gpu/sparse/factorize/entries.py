@@ -19,7 +19,6 @@ from ...runtime.array import NULL, Array, Value
 from ...runtime.jit import SCALARS
 from .. import launch
 from ..pattern import DevicePattern
-from . import pivot_statistics
 
 _Gathered = tuple[Array | None, Array]
 _MAX_SHORT_COLUMN = (
@@ -42,6 +41,11 @@ def columns_are_short(symbolic: Symbolic) -> bool:
 class PatternEntries:
     """Positions of the entries of a pattern, by columns and by rows, on a device.
 
+    Parameters
+    ----------
+    searching : bool
+        Rows may be read as in `mirrors`.
+
     Attributes
     ----------
     symbolic : Symbolic
@@ -54,7 +58,6 @@ class PatternEntries:
     """
 
     def __init__(self, symbolic: Symbolic, pattern: DevicePattern, searching: bool = True) -> None:
-        """Create the entries of a pattern; with `searching`, rows may be read as in `mirrors`."""
         self.symbolic, self.pattern, self.device = symbolic, pattern, pattern.device
         self.n, self.nnz = symbolic.n, int(symbolic.indptr[-1])
         self.type = position_type(self.nnz)
@@ -116,6 +119,11 @@ class PatternEntries:
         """Threads that read a column together."""
         return self._lanes(int(np.diff(self.symbolic.indptr).max(initial=0)))
 
+    @property
+    def columns(self) -> tuple[Value, ...]:
+        """Arguments of kernels: order, lanes, extents of columns, and rows of entries."""
+        return np.int32(self.n), np.int32(self.lanes), self.pointer, self.index
+
     def _lanes(self, longest: int) -> int:
         return launch.row_lanes(self.nnz // max(self.n, 1), longest)
 
@@ -151,18 +159,11 @@ class PatternEntries:
 
         Its position is written to `mirror`, unless that is null.
         """
-        device, xp, variant = self.device, self.device.xp, {"LONG": self.long}
-        missing = xp.zeros(1, np.int32)
-        kernel = device.kernel(
-            "system.cu",
-            "system_mirror",
-            dtype,
-            **pivot_statistics.constants(self.pattern, **variant),
-        )
-        blocks = launch.system_blocks(self.n * self.lanes, device.limits)
-        arguments = np.int32(self.n), np.int32(self.lanes), self.pointer, self.index
-        kernel((blocks,), (launch.SYSTEM_THREADS,), (*arguments, mirror, missing))
-        return not device.download(missing)[0]
+        missing = self.device.xp.zeros(1, np.int32)
+        arguments = *self.columns, mirror, missing
+        work = self.n * self.lanes
+        self.pattern.system_launch("mirror", dtype, work, *arguments, LONG=self.long)()
+        return not self.device.download(missing)[0]
 
     def _sorted(self) -> tuple[Array, Array, Array, int]:
         """Return the rows of any pattern."""

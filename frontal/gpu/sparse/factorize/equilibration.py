@@ -128,17 +128,14 @@ class _Kernels:
     def launch(self, name: str, *arguments: Value) -> Launch:
         """Return a launch of a kernel that reads the entries, column by column."""
         entries = self._entries
-        lanes = entries.lanes
-        return self._launch(
-            name, entries.n * lanes, np.int32(lanes), entries.pointer, entries.index, *arguments
-        )
+        return self._launch(name, entries.n * entries.lanes, *entries.columns, *arguments)
 
     def by_rows(self, name: str, *arguments: Value) -> Launch:
         """Return a launch of a kernel whose threads own rows."""
-        return self._launch(name, self._entries.n, *arguments)
+        return self._launch(name, self._entries.n, np.int32(self._entries.n), *arguments)
 
     def _launch(self, name: str, threads: int, *arguments: Value) -> Launch:
-        entries, device = self._entries, self._entries.device
+        device = self._entries.device
         kernel = device.kernel(KERNELS, f"equilibrate_{name}", self._dtype, **self._constants)
         blocks = launch.system_blocks(threads, device.limits)
-        return Launch(kernel, blocks, launch.SYSTEM_THREADS, (np.int32(entries.n), *arguments))
+        return Launch(kernel, blocks, launch.SYSTEM_THREADS, arguments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,28 +15,12 @@ from ...runtime.graph import CapturedLaunches, Launch
 from ...runtime.structs import filled
 from .. import launch, structs
 from ..pattern import DevicePattern
-from ..storage import PivotBlocks, State, Storage
+from ..storage import ComputedFactor, Examination, State, Storage
 from . import small_fronts
 
 # entries of L in a diagonal tile above which rows are interchanged: LU, and L·D·Lᴴ, in which an
 # interchange repeats the elimination of the columns
 _MULTIPLIER, _OF_LDL = 8, 32
-
-
-class Examination(Protocol):
-    """See `DeviceMatrix.examination`."""
-
-    def __call__(
-        self,
-        pattern: DevicePattern,
-        panels: Array,
-        d: PivotBlocks | None,
-        largest: Array | None,
-        values: Array,
-        numbers: Array,
-        repeated: bool,
-        columns: tuple[int, int] | None = None,
-    ) -> Callable[[], object]: ...
 
 
 class TiledFronts(NamedTuple):
@@ -113,8 +97,7 @@ class Factorization:
         Parameters
         ----------
         examination : callable, optional
-            Examines the factor after the last front. Arguments: fronts, panels, D, largest entries
-            of L, the values, output numbers, and whether this is a repeated call.
+            Examines the factor after the last front.
 
         Returns
         -------
@@ -139,9 +122,8 @@ class Factorization:
     ) -> Iterator[Callable[[], object]]:
         """Yield the steps after all fronts."""
         if examination is not None and self.values.size:
-            yield examination(
-                self.pattern, *self._numbers, self.values, self._state.examined, repeated
-            )
+            inputs = self.values, self._state.examined, repeated
+            yield examination(ComputedFactor(self.pattern, *self._numbers, *inputs))
         yield self._state.fetch
 
     def timed(self) -> list[float]:

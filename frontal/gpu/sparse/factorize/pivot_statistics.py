@@ -15,9 +15,9 @@ from ....matrix.symmetry import roundings_of
 from ....numeric.method import Method
 from ...runtime.array import NULL, Array, Value
 from ...runtime.graph import Launch
-from .. import launch
 from ..pattern import DevicePattern
-from ..storage import PivotBlocks, Storage
+from ..storage import ComputedFactor, PivotBlocks
+from .entries import PatternEntries
 
 
 def health_of(method: Method, dtype: np.dtype, numbers: np.ndarray) -> Health:
@@ -26,24 +26,6 @@ def health_of(method: Method, dtype: np.dtype, numbers: np.ndarray) -> Health:
     if method.scaling:
         loss *= max(largest, _smallest(dtype))
     return Health(1 / loss if loss > 1 else 1.0, math.isfinite(size), gap == 0)
-
-
-def is_symmetric(
-    pattern: DevicePattern, pointer: Array, index: Array, values: Array, lanes: int
-) -> bool:
-    """Return whether values by columns are symmetric up to the rounding of each row; waits."""
-    device, n = pattern.device, int(pattern.plan.start[-1])
-    variant = constants(pattern, LONG=pointer.itemsize > 4)
-    sizes, asymmetry = (
-        device.kernel("system.cu", f"system_{name}", values.dtype, **variant)
-        for name in ("row_sizes", "asymmetry")
-    )
-    largest, worst = device.xp.zeros(n, np.float64), device.xp.zeros(1, np.float64)
-    blocks = launch.system_blocks(n * lanes, device.limits)
-    arguments = np.int32(n), np.int32(lanes), pointer, index, values, largest
-    sizes((blocks,), (launch.SYSTEM_THREADS,), arguments)
-    asymmetry((blocks,), (launch.SYSTEM_THREADS,), (*arguments, worst))
-    return float(device.download(worst)[0]) <= roundings_of(np.dtype(values.dtype))
 
 
 @cache
@@ -56,94 +38,82 @@ def exactly_hermitian(method: Method, dtype: np.dtype, numbers: np.ndarray) -> b
     return method.one_triangle and (method.adjoint or dtype.kind != "c") and numbers[3] == 0
 
 
-def constants(pattern: DevicePattern, **others: bool) -> dict[str, int]:
-    """Return the constants of a kernel; omit false ones, so that few variants are compiled."""
-    return pattern.method.constants | {name: 1 for name, value in others.items() if value}
+def is_symmetric(entries: PatternEntries, values: Array) -> bool:
+    """Return whether values by columns are symmetric up to the rounding of each row; waits."""
+    device, n = entries.device, entries.n
+    largest, worst = device.xp.zeros(n, np.float64), device.xp.zeros(1, np.float64)
+    arguments = *entries.columns, values, largest
+    for name, extra in ("row_sizes", ()), ("asymmetry", (worst,)):
+        entries.pattern.system_launch(
+            name, values.dtype, n * entries.lanes, *arguments, *extra, LONG=entries.long
+        )()
+    return float(device.download(worst)[0]) <= roundings_of(np.dtype(values.dtype))
 
 
-def examination(
-    pattern: DevicePattern,
-    panels: Array,
-    d: PivotBlocks | None,
-    largest: Array | None,
-    *,
-    pointer: Array,
-    index: Array,
-    perm: Array,
-    values: Array,
-    lanes: int,
-    numbers: Array,
-    columns: tuple[int, int] | None = None,
-) -> Launch:
-    """Return the launch that examines all pivots of a factor, and the values of A (by columns).
+def examination(entries: PatternEntries, factor: ComputedFactor, symmetry: bool) -> Launch:
+    """Return the launch that examines the pivots of a factor, and the values of A (by columns).
+
+    `ComputedFactor.numbers` are zero on entry. They receive the input of `health_of`, the largest
+    of `largest`, and as an int64 the number of entries of `largest` beyond `structs.LIMIT`. Values
+    are examined with the first column.
 
     Parameters
     ----------
-    lanes : int
-        Threads that read a column of A to compare it with its row. 0: symmetry is not checked.
-    numbers : device array (6,) of float64
-        Zero on entry; receives the input of `health_of`, the largest of `largest`, and as an int64
-        the number of entries of `largest` beyond `structs.LIMIT`.
-    columns : two int, optional
-        Only pivots from the first position on and before the second; the values if the first is 0.
+    symmetry : bool
+        With one triangle: compare columns with rows.
     """
-    n = int(pattern.plan.start[-1])
-    first, last = columns or (0, n)
-    count, lanes = (values.size, lanes) if first == 0 else (0, 0)
-    variant = constants(pattern, LONG=pointer.itemsize > 4)
-    kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
-    pivots = *(d or (NULL, NULL)), NULL if largest is None else largest
-    arguments = pointer, index, perm, values, np.int64(count), np.int32(lanes), *pivots, numbers
-    blocks = launch.system_blocks(max(n * max(lanes, 1), count), pattern.device.limits)
-    begin = *_fronts(pattern, panels), np.int32(first), np.int32(last)
-    return Launch(kernel, blocks, launch.SYSTEM_THREADS, (*begin, *arguments))
-
-
-def growth(
-    pattern: DevicePattern, storage: Storage, pointer: Array, values: Array, lanes: int
-) -> tuple[float, float]:
-    """Return the largest part of an entry of the factors, and the 1-norm of A, by columns."""
-    device, n = pattern.device, int(pattern.plan.start[-1])
-    if n == 0:
-        return 0.0, 0.0
-    maxima = device.xp.zeros(2, np.float64)
-    matrix = (
-        np.int32(lanes),
-        pointer,
-        values,
-        storage.blocks.subdiagonal if storage.blocks else NULL,
+    pattern, values = factor.pattern, factor.values
+    first, last = factor.columns or (0, entries.n)
+    lanes = entries.lanes if symmetry and pattern.method.one_triangle and first == 0 else 0
+    count = values.size if first == 0 else 0
+    work = max(entries.n * max(lanes, 1), count)
+    largest: Value = NULL if factor.largest is None else factor.largest
+    return pattern.system_launch(
+        "health",
+        factor.panels.dtype,
+        work,
+        *_fronts(pattern, factor.panels),
+        *(np.int32(first), np.int32(last)),
+        *(entries.pointer, entries.index, entries.perm, values),
+        *(np.int64(count), np.int32(lanes)),
+        *(factor.blocks or (NULL, NULL)),
+        *(largest, factor.numbers),
+        LONG=entries.long,
     )
-    look_at_entries(pattern, storage.panels.dtype, storage.panels, (0, n), matrix, maxima)
-    largest, norm = device.download(maxima).tolist()
-    return largest, norm
 
 
-def look_at_entries(
+def update_growth(
     pattern: DevicePattern,
-    dtype: np.dtype,
     panels: Value,
     columns: tuple[int, int],
-    matrix: tuple[np.int32, Array, Array, Value],
+    entries: PatternEntries,
+    values: Array,
+    blocks: PivotBlocks | None,
     maxima: Array,
 ) -> None:
-    """Enqueue the update of the `maxima` of `growth`; A is read only with columns from 0 on.
+    """Enqueue the update of the largest part of an entry of the factors, and of the 1-norm of A.
 
     Parameters
     ----------
     panels : device array, or uint64
         Panels of all fronts, or the address that they would have if all were in memory.
     columns : two int
-        See `examination`.
-    matrix : tuple
-        Arguments of the kernel.
+        Pivot columns to read; A is read only with columns from 0 on.
+    values : device array
+        Of A, in the scalar type of the factors.
+    maxima : device array (2,) of float64
     """
-    device, (first, last) = pattern.device, columns
-    n = np.int32(0 if first else pattern.plan.start[-1])
-    variant = constants(pattern, LONG=matrix[1].itemsize > 4)
-    kernel = device.kernel("system.cu", "system_largest", dtype, **variant)
-    arguments = pattern.struct(dtype), np.int32(len(pattern.k)), n, panels, *map(np.int32, columns)
-    blocks = launch.system_blocks(32 * max(last - first, int(n)), device.limits)
-    kernel((blocks,), (launch.SYSTEM_THREADS,), (*arguments, *matrix, maxima))
+    first, last = columns
+    n = 0 if first else entries.n
+    pattern.system_launch(
+        "largest",
+        np.dtype(values.dtype),
+        32 * max(last - first, n),
+        *(pattern.struct(np.dtype(values.dtype)), np.int32(len(pattern.k)), np.int32(n), panels),
+        *(np.int32(first), np.int32(last), np.int32(entries.lanes), entries.pointer, values),
+        *(blocks.subdiagonal if blocks else NULL, maxima),
+        LONG=entries.long,
+    )()
 
 
 def diagonal(pattern: DevicePattern, panels: Array) -> np.ndarray:
@@ -163,12 +133,11 @@ def device_diagonal(pattern: DevicePattern, panels: Array) -> Array:
 
 def _stored_diagonal(pattern: DevicePattern, panels: Array) -> Array:
     """Return the stored diagonal; for U it holds reciprocals."""
-    device, n = pattern.device, int(pattern.plan.start[-1])
-    entries = device.xp.empty(n, panels.dtype)
+    n = int(pattern.plan.start[-1])
+    entries = pattern.device.xp.empty(n, panels.dtype)
     if n:
-        kernel = device.kernel("system.cu", "system_diagonal", panels.dtype, **constants(pattern))
-        blocks = launch.system_blocks(n, device.limits)
-        kernel((blocks,), (launch.SYSTEM_THREADS,), (*_fronts(pattern, panels), entries))
+        arguments = *_fronts(pattern, panels), entries
+        pattern.system_launch("diagonal", panels.dtype, n, *arguments)()
     return entries
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from ....backend.protocol import HostFactor
-from ...runtime.array import NULL
+from ...runtime.array import Array
 from ..device_matrix import DeviceMatrix
 from ..factor import GpuFactor
 from ..factorize import pivot_statistics
@@ -58,30 +58,18 @@ class StreamedFactor(GpuFactor):
         with np.errstate(all="ignore"):
             return 1 / self.storage.windows.host[at]
 
-    def growth(self) -> float:
-        """See `NumericFactor`."""
-        entries, pattern, values = self.entries, self.pattern, self.values
-        values = values if values.dtype == self.dtype else values.astype(self.dtype)
-        maxima = pattern.device.xp.zeros(2, np.float64)
-        blocks, windows = self.storage.blocks, self.storage.windows
-        matrix = (
-            np.int32(entries.lanes),
-            entries.pointer,
-            values,
-            blocks.subdiagonal if blocks else NULL,
-        )
+    def _update_growth(self, values: Array, maxima: Array) -> None:
+        pattern, windows, blocks = self.pattern, self.storage.windows, self.storage.blocks
 
-        def look(g: int) -> None:
+        def update(g: int) -> None:
             first = int(pattern.places.piece[g]) * self.dtype.itemsize
             panels = np.uint64(pattern.device.pointer(windows.on_device(g)) - first)
-            pivot_statistics.look_at_entries(
-                pattern, self.dtype, panels, pattern.segments[g].columns, matrix, maxima
+            columns = pattern.segments[g].columns
+            pivot_statistics.update_growth(
+                pattern, panels, columns, self.entries, values, blocks, maxima
             )
 
-        windows.through((g, partial(look, g)) for g in range(pattern.count))
-        largest, norm = pattern.device.download(maxima).tolist()
-        size = norm if self.scales[0] is None else 1.0
-        return largest / size if size else 0.0
+        windows.through((g, partial(update, g)) for g in range(pattern.count))
 
     def free(self) -> None:
         """See `NumericFactor`; waits."""

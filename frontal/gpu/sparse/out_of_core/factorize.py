@@ -7,9 +7,9 @@ from collections.abc import Callable
 from ...runtime.array import Array
 from ...runtime.graph import Launch
 from ..factorize import small_fronts
-from ..factorize.launches import Examination, TiledFronts, clear, tile_launches, workspace
+from ..factorize.launches import TiledFronts, clear, tile_launches, workspace
 from ..layout.schedule import message_entries
-from ..storage import State, Storage
+from ..storage import ComputedFactor, Examination, State, Storage
 from .pattern import StreamedPattern
 from .windows import Windows
 
@@ -106,15 +106,9 @@ class StreamedFactorization:
             return []
         if self._looks is not None:
             return self._looks
+        inputs = *self._numbers, self.values, self._state.examined, self._repeated
         looks = [
-            examination(
-                self.pattern,
-                *self._numbers,
-                self.values,
-                self._state.examined,
-                self._repeated,
-                segment.columns,
-            )
+            examination(ComputedFactor(self.pattern, *inputs, segment.columns))
             for segment in self.pattern.segments
         ]
         self._looks = looks if self._repeated else None

@@ -12,7 +12,6 @@ from ...runtime.array import Array
 from ...runtime.graph import CapturedLaunches, Launch
 from ...runtime.structs import filled
 from .. import launch, structs
-from ..factorize import pivot_statistics
 from ..pattern import DevicePattern
 from ..storage import Storage
 from ..tasks.solves import SolveTasks
@@ -332,7 +331,7 @@ def sweep_launch(
     )
     choose = launch.front_solve_small if name.endswith("small") else launch.front_solve
     plan = choose(dtype, width, device.limits)
-    constants = plan.constants | pivot_statistics.constants(solver.pattern, FLIP=flip)
+    constants = plan.constants | solver.pattern.constants(FLIP=flip)
     kernel = device.kernel(f"{name}.cu", name, dtype, **constants)
     arguments = (struct, panels)
     if name.startswith("front_backward"):

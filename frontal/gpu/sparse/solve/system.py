@@ -16,9 +16,8 @@ from ....numeric.linear_system import BackwardErrors, WeightedInverseNorm
 from ...runtime.array import NULL, Array, Value
 from ...runtime.graph import Launch
 from .. import launch
-from ..factorize import pivot_statistics
 from .condition_estimate import ConditionProbes, WeightedProbes
-from .probes import DeviceProbes, ratios, row_sums, weights
+from .probes import ConditionKernels, DeviceProbes
 from .rows import Resident, ends_of, rows_of
 from .sweeps import ColumnBlock, DeviceSolver, SweepLaunches
 
@@ -73,12 +72,13 @@ class DeviceSystem:
         sides = "NH" if trans == "N" else "HN"  # op(A), up to conjugation, and its adjoint
         self._sides = tuple(ends_of(resident, one) for one in sides)
         self.rows = rows_of(resident, trans)
+        self._condition = ConditionKernels(entries, self.rows, dtype)
         self._begun: WeightedProbes | None = None  # for the factor's condition number
 
     def _kernel(self, name: str, dtype: np.dtype) -> Any:
         """Return a kernel for a scalar type of the factors or the matrix, and for these vectors."""
         wide, entries = self.dtype.itemsize > dtype.itemsize, self._entries
-        constants = pivot_statistics.constants(entries.pattern, WIDE=wide, LONG=entries.long)
+        constants = entries.pattern.constants(WIDE=wide, LONG=entries.long)
         return entries.device.kernel("system.cu", f"system_{name}", dtype, **constants)
 
     def empty(self, n: int, k: int) -> Array:
@@ -127,8 +127,9 @@ class DeviceSystem:
         number, kernels = self.rows.number, self._kernels
         enter = number, *self.ends.enter.arguments, *sizes, B, sweeps.vectors
         leave = number, *self.ends.leave.arguments, *sizes, sweeps.solution, before, X, norms
-        return Launch(kernels["enter"], blocks, launch.SYSTEM_THREADS, enter), Launch(
-            kernels["leave"], blocks, launch.SYSTEM_THREADS, leave
+        return (
+            Launch(kernels["enter"], blocks, launch.SYSTEM_THREADS, enter),
+            Launch(kernels["leave"], blocks, launch.SYSTEM_THREADS, leave),
         )
 
     def solved(self, B: Array, probing: bool = False) -> tuple[Array, Array, BackwardErrors]:
@@ -334,9 +335,7 @@ class DeviceSystem:
 
     def row_sums(self) -> Array:
         """Return the sums of the rows of |op(A)|, (n,) float64; nothing waits."""
-        return row_sums(
-            self._entries, self._values.dtype, self.dtype, self.rows.lanes, self.rows.arguments
-        )
+        return self._condition.row_sums()
 
     def row_probes(self) -> DeviceProbes | None:
         """See `LinearSystem`."""
@@ -346,7 +345,7 @@ class DeviceSystem:
         """See `LinearSystem`."""
         if self._entries.n <= _MAX_INVERTED_ORDER:
             return None
-        return DeviceProbes(self._entries, self._values.dtype, self.dtype, width, weights)
+        return DeviceProbes(self._condition, width, weights)
 
     def weights(self, X: Array, B: Array, solution: np.ndarray, error: float) -> Array | None:
         """See `LinearSystem`; nothing waits."""
@@ -354,9 +353,8 @@ class DeviceSystem:
         if not used.any():
             return None
         scale = np.where(used, 1 / np.where(used, solution, 1.0), 0.0)
-        return self.weighted(
-            X, B, self._entries.device.upload(np.append(scale, 1 / error)[:, None])
-        )
+        scale = np.append(scale, 1 / error)[:, None]
+        return self.weighted(X, B, self._entries.device.upload(scale))
 
     def weighted(self, X: Array, B: Array, scale: Array) -> Array:
         """Return the weights of systems of one order; nothing waits.
@@ -367,21 +365,9 @@ class DeviceSystem:
             1 over the largest modulus of each solution, or 0 if it is zero or not finite; and 1
             over the error.
         """
-        return weights(
-            self._entries,
-            self._values.dtype,
-            self.dtype,
-            self.rows.lanes,
-            self.rows.arguments,
-            X,
-            B,
-            scale,
-        )
+        return self._condition.weights(X, B, scale)
 
     def ratios(self, weights: Array, denominators: Array | None) -> tuple[float, float]:
         """See `LinearSystem`; waits."""
-        values, denominators = (
-            self._values.dtype,
-            self.row_sums() if denominators is None else denominators,
-        )
-        return ratios(self._entries, values, self.dtype, weights, denominators)
+        denominators = self.row_sums() if denominators is None else denominators
+        return self._condition.ratios(weights, denominators)

@@ -243,12 +243,13 @@ def _cuts(tree: Fronts) -> tuple[np.ndarray, np.ndarray]:
     """
     plan, pointer = tree.plan, np.append(0, np.cumsum(cut_sizes(tree)))
     cuts = np.empty(int(pointer[-1]), np.int32)
-    _fill_cuts(plan.parent, plan.pointer, plan.relative, tree.k, pointer, cuts)
+    _fill_cuts(plan, tree.k, pointer, cuts)
     return pointer, cuts
 
 
 @jit
-def _fill_cuts(parent, pointer, relative, k, cut_pointer, cuts):
+def _fill_cuts(plan, k, cut_pointer, cuts):
+    parent, pointer, relative = plan.parent, plan.pointer, plan.relative
     for s in range(parent.size):
         size = pointer[s + 1] - pointer[s]
         count = cut_pointer[s + 1] - cut_pointer[s] - size

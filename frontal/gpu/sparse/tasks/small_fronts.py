@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -86,88 +87,39 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     plan, (fronts, first, counts) = tree.plan, tree.once(in_order)
     items = np.zeros(fronts.size, structs.SMALL_FRONT.dtype)
     ends, begin = np.zeros(tree.k.size + 1, np.int64), np.zeros(fronts.size + 1, np.int64)
-    _describe(
-        tree.schedule.small,
-        fronts,
-        plan.start,
-        plan.pointer,
-        plan.entry_pointer,
-        plan.child_pointer,
-        items,
-        ends,
-        begin,
-    )
+    _describe(tree.schedule.small, fronts, plan, items, ends, begin)
     total = int(begin[-1])
     children = np.zeros(total, structs.SMALL_CHILD.dtype)
     maps = np.zeros((total, structs.MAP_BYTES), np.uint8)
     sources, entry_places = _packed_entries(plan, ends)
-    parallel_for(
-        lambda *bounds: _fill_maps(
-            fronts,
-            begin,
-            plan.child_pointer,
-            plan.children,
-            plan.pointer,
-            plan.relative,
-            maps,
-            *bounds,
-        ),
-        structs.MAP_BYTES * begin,
-    )
+    fill_maps = partial(_fill_maps, fronts, begin, plan, maps)
+    parallel_for(fill_maps, structs.MAP_BYTES * begin)
     places = tree.layout(dtype).places  # last, since a thread may still be computing it
-    _write_places(
-        fronts,
-        begin,
-        plan.child_pointer,
-        plan.children,
-        plan.pointer,
-        places.panel,
-        places.block,
-        items,
-        children,
-    )
-    return SmallTasks(
-        first,
-        counts,
-        items.view(np.uint8),
-        children.view(np.uint8),
-        maps,
-        sources,
-        entry_places,
-    )
+    _write_places(fronts, begin, plan, places.panel, places.block, items, children)
+    lists = items.view(np.uint8), children.view(np.uint8), maps, sources, entry_places
+    return SmallTasks(first, counts, *lists)
 
 
 def _packed_entries(plan: Plan, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return `SmallTasks.sources` and `SmallTasks.places`; `ends` are those of each front."""
     count = int(ends[-1])
     sources, places = np.empty(count, narrow(plan.source)), np.empty(count, np.uint16)
-    parallel_for(
-        lambda *bounds: _pack_entries(
-            ends,
-            plan.entry_pointer,
-            plan.source,
-            plan.row,
-            plan.column,
-            sources,
-            places,
-            *bounds,
-        ),
-        ends,
-    )
+    parallel_for(partial(_pack_entries, ends, plan, sources, places), ends)
     return sources, places
 
 
 @jit
-def _describe(small, fronts, start, pointer, entry_pointer, child_pointer, items, ends, begin):
+def _describe(small, fronts, plan, items, ends, begin):
     """Fill in the struct of each front except its offsets; ends of entries and starts of children.
 
     Entries lie as in the plan, restricted to small fronts; children as in the list.
     """
+    start, pointer, entry_pointer = plan.start, plan.pointer, plan.entry_pointer
     for s in range(small.size):
         ends[s + 1] = ends[s] + (entry_pointer[s + 1] - entry_pointer[s] if small[s] else 0)
     for q in range(fronts.size):
         s, item = fronts[q], items[q]
-        children = child_pointer[s + 1] - child_pointer[s]
+        children = plan.child_pointer[s + 1] - plan.child_pointer[s]
         begin[q + 1] = begin[q] + children
         item.front, item.start = s, start[s]
         item.k, item.m = start[s + 1] - start[s], pointer[s + 1] - pointer[s]
@@ -176,29 +128,32 @@ def _describe(small, fronts, start, pointer, entry_pointer, child_pointer, items
 
 
 @jit
-def _pack_entries(ends, entry_pointer, source, row, column, sources, places, first_front, last):
+def _pack_entries(ends, plan, sources, places, first_front, last):
     """Compute positions among the values, and rows and columns in the front, of entries of A."""
+    source, row, column = plan.source, plan.row, plan.column
     for s in range(first_front, last):
-        shift = entry_pointer[s] - ends[s]
+        shift = plan.entry_pointer[s] - ends[s]
         for at in range(ends[s], ends[s + 1]):
             e = at + shift
             sources[at], places[at] = source[e], row[e] + _ROWS * column[e]
 
 
 @jit
-def _fill_maps(fronts, begin, child_pointer, children, pointer, relative, maps, first_front, last):
+def _fill_maps(fronts, begin, plan, maps, first_front, last):
     """Compute the positions of the children's rows in a range of fronts."""
+    child_pointer, children, pointer = plan.child_pointer, plan.children, plan.pointer
     for q in range(first_front, last):
         shift = child_pointer[fronts[q]] - begin[q]
         for at in range(begin[q], begin[q + 1]):
             child = children[at + shift]
             for r in range(pointer[child], pointer[child + 1]):
-                maps[at, r - pointer[child]] = relative[r]
+                maps[at, r - pointer[child]] = plan.relative[r]
 
 
 @jit
-def _write_places(fronts, begin, child_pointer, children, pointer, panel, block, items, listed):
+def _write_places(fronts, begin, plan, panel, block, items, listed):
     """Write the offsets of panels and contribution blocks of fronts, and of children's blocks."""
+    child_pointer, children, pointer = plan.child_pointer, plan.children, plan.pointer
     for q in range(fronts.size):
         s = fronts[q]
         items[q].panel, items[q].block = panel[s], block[s]

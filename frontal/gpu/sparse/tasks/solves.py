@@ -200,22 +200,13 @@ def _described(
 ) -> np.ndarray:
     """Return the structs of tasks, as rows of bytes."""
     plan, out = tree.plan, np.zeros(fronts.size, TASK)
-    _describe(
-        fronts,
-        tasks,
-        swept,
-        between,
-        plan.start,
-        plan.pointer,
-        plan.child_pointer,
-        rows_of_messages(plan),
-        out,
-    )
+    _describe(fronts, tasks, swept, between, plan, rows_of_messages(plan), out)
     return out.view(np.uint8).reshape(-1, TASK.itemsize)
 
 
 @jit
-def _describe(fronts, tasks, swept, between, start, pointer, child_pointer, base, out):
+def _describe(fronts, tasks, swept, between, plan, base, out):
+    start, pointer, child_pointer = plan.start, plan.pointer, plan.child_pointer
     for q in range(fronts.size):
         s, task = fronts[q], out[q]
         task.panel, task.pointer = swept[s], pointer[s]
@@ -297,8 +288,7 @@ def _places_of_messages(tree: Fronts) -> tuple[np.ndarray, int]:
     """Return the start of the messages to each front, and the number of places.
 
     Messages to fronts with only larger children are sent after all small fronts have read theirs,
-    and
-    share their places; not with segments, because each segment begins with its small fronts.
+    and share their places; not with segments, because each segment begins with its small fronts.
     """
     (small, _), first = tree.once(_small_fronts), np.empty(tree.k.size, np.int64)
     return first, int(
@@ -336,29 +326,20 @@ def _messages(plan: Plan, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     base = rows_of_messages(plan)
     begin, slots = np.zeros(int(base[-1]), np.int32), np.zeros(plan.relative.size, np.int32)
     most = int(np.diff(base).max(initial=0))
-    parallel_for(
-        lambda *bounds: _fill_messages(
-            base,
-            plan.pointer,
-            plan.relative,
-            plan.child_pointer,
-            plan.children,
-            first,
-            begin,
-            slots,
-            np.empty(most, np.int32),
-            *bounds,
-        ),
-        base,
-    )
+
+    def fill(first_front: int, last: int) -> None:
+        taken = np.empty(most, np.int32)
+        _fill_messages(base, plan, first, begin, slots, taken, first_front, last)
+
+    parallel_for(fill, base)
     return begin, slots
 
 
 @jit
-def _fill_messages(
-    base, pointer, relative, child_pointer, children, first, begin, slots, taken, first_front, last
-):
+def _fill_messages(base, plan, first, begin, slots, taken, first_front, last):
     """Place the messages to a range of fronts; those to one row in the order of extend-add."""
+    pointer, relative = plan.pointer, plan.relative
+    child_pointer, children = plan.child_pointer, plan.children
     for s in range(first_front, last):
         if base[s + 1] == base[s]:
             continue

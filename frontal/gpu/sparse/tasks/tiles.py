@@ -128,21 +128,9 @@ def _in_order(tree: Fronts, ends: np.ndarray, epoch: np.ndarray) -> np.ndarray:
     task_bits = int(np.diff(extents).max(initial=0)).bit_length()
     keys, listed = np.empty(total, np.int64), np.empty((total, 4), np.int32)
     wide = 4 * digits + task_bits > _BITS  # fronts of millions of rows
-    list_tiles = partial(
-        _list_tiles,
-        fronts,
-        ends,
-        first,
-        tree.pivot_tiles,
-        tree.tiles,
-        epoch,
-        tree.method.one_triangle,
-        digits,
-        0 if wide else task_bits,
-        keys,
-        listed,
-    )
-    parallel_for(list_tiles, ends)
+    sizes = tree.pivot_tiles, tree.tiles, epoch, tree.method.one_triangle
+    bits = digits, 0 if wide else task_bits
+    parallel_for(partial(_list_tiles, fronts, ends, first, *sizes, *bits, keys, listed), ends)
     tasks = np.empty_like(listed)
 
     def sort_groups(a: int, b: int) -> None:
@@ -213,42 +201,13 @@ def _entries_of_tasks(tree: Fronts, tasks: np.ndarray) -> tuple[np.ndarray, np.n
     ends = np.append(0, np.cumsum(np.diff(plan.entry_pointer)[fronts]))
     count = int(ends[-1])
     task, entry_place = np.empty(count, np.int32), np.empty(count, np.int32)
-    parallel_for(
-        lambda *bounds: _places(
-            fronts,
-            ends,
-            tree.k,
-            tree.tiles,
-            offset,
-            plan.entry_pointer,
-            plan.row,
-            plan.column,
-            task_of,
-            task,
-            entry_place,
-            begin,
-            *bounds,
-        ),
-        ends,
-    )
+    inputs = fronts, ends, tree.k, tree.tiles, offset, plan, task_of
+    parallel_for(partial(_places, *inputs, task, entry_place, begin), ends)
     np.cumsum(begin, out=begin)
     kind = narrow(plan.source)
     source, place, free = np.empty(count, kind), np.empty(count, np.uint16), begin[:-1].copy()
-    parallel_for(
-        lambda *bounds: _sort_by_task(
-            fronts,
-            ends,
-            plan.entry_pointer,
-            plan.source,
-            task,
-            entry_place,
-            free,
-            source,
-            place,
-            *bounds,
-        ),
-        ends,
-    )
+    sort = partial(_sort_by_task, fronts, ends, plan, task, entry_place, free, source, place)
+    parallel_for(sort, ends)
     return begin.astype(kind), source, place
 
 
@@ -263,10 +222,7 @@ def _name_tasks(tasks, offset, tiles, pivot_tiles, task_of):
 
 
 @jit
-def _places(
-    fronts, ends, k, tiles, offset, entry_pointer, row, column, task_of, task, place, begin,
-    first, last,
-):  # fmt: skip
+def _places(fronts, ends, k, tiles, offset, plan, task_of, task, place, begin, first, last):
     """Compute the task and the position in the tile of each entry of A; count entries in `begin`.
 
     Tiles above the diagonal are stored transposed, in the part of U.
@@ -274,8 +230,8 @@ def _places(
     for f in range(first, last):
         s, at = fronts[f], ends[f]
         pivot_tiles = -(-k[s] // TILE)
-        for e in range(entry_pointer[s], entry_pointer[s + 1]):
-            r, c, upper = np.int64(row[e]), np.int64(column[e]), 0
+        for e in range(plan.entry_pointer[s], plan.entry_pointer[s + 1]):
+            r, c, upper = np.int64(plan.row[e]), np.int64(plan.column[e]), 0
             if c >= k[s] or (r < k[s] and r // TILE < c // TILE):
                 r, c, upper = c, r, 1
             if r < k[s]:
@@ -289,14 +245,12 @@ def _places(
 
 
 @jit
-def _sort_by_task(
-    fronts, ends, entry_pointer, source, task, entry_place, free, sorted_source, place, first, last
-):
+def _sort_by_task(fronts, ends, plan, task, entry_place, free, source, place, first, last):
     """Sort entries by task, from the task's `free` position on, then in the order of the plan."""
     for f in range(first, last):
         s, at = fronts[f], ends[f]
-        for e in range(entry_pointer[s], entry_pointer[s + 1]):
+        for e in range(plan.entry_pointer[s], plan.entry_pointer[s + 1]):
             q = free[task[at]]
             free[task[at]] += 1
-            sorted_source[q], place[q] = source[e], entry_place[at]
+            source[q], place[q] = plan.source[e], entry_place[at]
             at += 1

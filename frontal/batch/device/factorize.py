@@ -11,7 +11,7 @@ import numpy as np
 from ...gpu.runtime.array import Array
 from ...gpu.sparse.backend import GpuBackend
 from ...gpu.sparse.batch.statistics import BatchStatistics
-from ...gpu.sparse.device_matrix import DeviceMatrix
+from ...gpu.sparse.device_matrix import GivenValues
 from ...gpu.sparse.factor import GpuFactor
 from ...gpu.sparse.factorize.entries import PatternEntries
 from ...gpu.sparse.factorize.equilibration import Scales
@@ -39,14 +39,11 @@ class ForestBackend(GpuBackend):
         The `examination`, which reports on each block, is launched too. Does not wait.
         """
         dtype = np.dtype(values.dtype)
-        arguments = {"values": values, "scaling": None, "scales": scales}
-        make_matrix = partial(
-            DeviceMatrix, **arguments, on_device=True, hermitian=False, borrowed=True
-        )
+        given = GivenValues(values, None, scales, borrowed=True)
         tiny = tiny_pivot(dtype, self.symbolic.method)
         with self._telling(dtype, dtype):
             before = self._with_memory(before, dtype)
-            factor = self._compute(make_matrix, dtype, dtype, tiny, before, examination)
+            factor = self._compute(given, dtype, tiny, before, examination)
         factor.learn(_UNEXAMINED_OUTCOME, examined=False)
         return factor
 

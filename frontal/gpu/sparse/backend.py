@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
 from ..runtime.jit import SCALARS
-from .device_matrix import DeviceMatrix
+from .device_matrix import DeviceMatrix, GivenValues
 from .factor import GpuFactor
 from .factorize.entries import PatternEntries
 from .footprint import footprint
@@ -105,14 +105,9 @@ class GpuBackend:
             factor = factor_of(begun.matrix, before.storage)  # while the device computes
             factor.learn(begun.state.read())
         else:
-            arguments = {"values": values, "scaling": scaling}
-            make_matrix = partial(
-                DeviceMatrix, **arguments, on_device=on_device, hermitian=hermitian
-            )
+            given = GivenValues(values, scaling, on_device=on_device, hermitian=hermitian)
             with self._telling(dtype, values.dtype):
-                factor = self._compute(
-                    make_matrix, dtype, values.dtype, least, before, memory=memory
-                )
+                factor = self._compute(given, dtype, least, before, memory=memory)
         if factor.place.uneven and factor.health().finite:
             with self._telling(dtype, values.dtype):
                 factor = self._matched(factor, least)
@@ -160,20 +155,20 @@ class GpuBackend:
 
     def _compute(
         self,
-        make_matrix: Callable[[PatternEntries], DeviceMatrix],
+        given: GivenValues,
         dtype: np.dtype,
-        values: np.dtype,
         tiny: float,
         before: GpuFactor | None,
         examination: Examination | None = None,
         memory: Memory = "device",
     ) -> GpuFactor:
-        """Factorize the matrix of `make_matrix`, in the memory of `before` if given; waits.
+        """Factorize the given values, in the memory of `before` if it is not None; waits.
 
         With an `examination` other than the matrix's own, nothing waits, and `learn` is not called.
         """
+        values = np.dtype(given.values.dtype)
         pattern = self._begin(dtype, values, memory) if before is None else self.pattern
-        matrix = make_matrix(self.entries)
+        matrix = DeviceMatrix(self.entries, given)
         if before is None:  # before waiting for lists and offsets
             matrix.send()
             pattern.send(self.entries.expected)
@@ -193,9 +188,8 @@ class GpuBackend:
         place = factor.place
         matrix, wanted = place.host, place.wanted or ScalingRequest()
         scaling = scaling_of(matrix, wanted, self.symbolic.method.one_triangle)
-        arguments = {"values": place.values, "scaling": scaling, "on_device": True}
-        make_matrix = partial(DeviceMatrix, **arguments, hermitian=place.hermitian)
-        return self._compute(make_matrix, factor.dtype, place.values.dtype, tiny, factor)
+        given = GivenValues(place.values, scaling, hermitian=place.hermitian)
+        return self._compute(given, factor.dtype, tiny, factor)
 
     def _allocated(
         self, pattern: DevicePattern, matrix: DeviceMatrix, dtype: np.dtype

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,57 +18,56 @@ from .factorize.equilibration import Equilibration, Scales, scaled
 from .storage import ComputedFactor, Storage
 
 
-class DeviceMatrix:
-    """Values of a pattern on the device, and their scaling.
+class GivenValues(NamedTuple):
+    """Values of a pattern as passed to a factorization.
 
-    Parameters
+    Attributes
     ----------
-    entries : PatternEntries
-    values : array (nnz,) on the host, or on the device if `on_device`
+    values : array (nnz,) on the device, or on the host unless `on_device`
         By columns.
     scaling : Scaling or ScalingRequest, optional
-        Of rows and columns, or a request to compute it, with `scale`.
+        Of rows and columns, or a request to compute it.
     scales : two device arrays (n,), optional
         A scaling that is already on the device.
     hermitian : bool
         A is known to be exactly Hermitian.
     borrowed : bool
-        `settle` leaves the values in the caller's memory, which must stay valid and unchanged.
+        The values stay in the caller's memory, which must stay valid and unchanged.
+    """
+
+    values: Any
+    scaling: Scaling | ScalingRequest | None
+    scales: Scales = (None, None)
+    on_device: bool = True
+    hermitian: bool = False
+    borrowed: bool = False
+
+
+class DeviceMatrix:
+    """Values of a pattern on the device, and their scaling.
 
     Attributes
     ----------
     values : array (nnz,)
-        The parameter, until `settle` stores the values with their factor.
-    on_device : bool
-        The parameter.
+        The given ones, until `settle` stores them with their factor.
     wanted : ScalingRequest or None
         The request, if the scaling is computed here.
     scales : two device arrays (n,), or None
         Of rows and columns.
     """
 
-    def __init__(
-        self,
-        entries: PatternEntries,
-        values: Any,
-        scaling: Scaling | ScalingRequest | None,
-        scales: Scales = (None, None),
-        *,
-        on_device: bool,
-        hermitian: bool,
-        borrowed: bool = False,
-    ) -> None:
-        self.values: Array = values
-        self.entries, self.hermitian, self.on_device = entries, hermitian, on_device
-        self._host_values, self._borrowed = None if on_device else values, borrowed
-        self._sent = False
+    def __init__(self, entries: PatternEntries, given: GivenValues) -> None:
+        self.values: Array = given.values
+        self.entries, self.hermitian, self.on_device = entries, given.hermitian, given.on_device
+        self._host_values = None if given.on_device else given.values
+        self._borrowed, self._sent = given.borrowed, False
+        scaling, self.scales = given.scaling, given.scales
         self.wanted = scaling if isinstance(scaling, ScalingRequest) else None
         self._scaling = scaling if isinstance(scaling, Scaling) else None
         self._equilibration: Equilibration | None = None
         if self._scaling is not None:
             upload = entries.device.upload
-            scales = upload(self._scaling.row), upload(self._scaling.column)
-        self.scales = scales
+            self.scales = upload(self._scaling.row), upload(self._scaling.column)
 
     def send(self) -> None:
         """Begin to upload values of the host, to memory that the factor then owns."""

@@ -16,7 +16,7 @@ from ...symbolic.matching import Matching
 from ...symbolic.phase import Symbolic
 from ...symbolic.scaling import Scaling, ScalingRequest
 from ..runtime.array import Array
-from .device_matrix import DeviceMatrix
+from .device_matrix import DeviceMatrix, GivenValues
 from .factorize import pivot_statistics
 from .factorize.profile import FactorProfile, profile
 from .solve.one_vector import DeviceSolution, VectorSolver
@@ -215,7 +215,7 @@ class GpuFactor:
             or not values.dtype == target.dtype == self.dtype
         ):
             return
-        matrix = DeviceMatrix(self.entries, values, scaling, on_device=True, hermitian=False)
+        matrix = DeviceMatrix(self.entries, GivenValues(values, scaling))
         try:
             state = storage.ready(self.pattern, matrix, factorization.tiny)(matrix.examination)
             storage.renew_solver()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,23 +60,54 @@ class FactorProfile:
     ceilings: dict[str, float]
 
 
+class _Trace(NamedTuple):
+    """Measurements of a factorization.
+
+    Attributes
+    ----------
+    tasks, stamps : (t, 4) arrays
+        The list of tasks, and their times in ms; see `Factorization`.
+    marks : list of float
+        See `Factorization.timed`.
+    work : (f, 3) array
+        Flops and both floors of each front.
+    """
+
+    tasks: np.ndarray
+    stamps: np.ndarray
+    marks: list[float]
+    work: np.ndarray
+
+    def row(self, name: str, fronts: np.ndarray, milliseconds: float, waiting: float) -> Row:
+        """Return the row of a set of fronts."""
+        total = self.work[fronts].sum(axis=0)
+        return Row(name, int(fronts.sum()), milliseconds, waiting, *map(float, total))
+
+    def times(self, tasks: np.ndarray) -> tuple[float, float]:
+        """Return the total time of some tasks, and the part in which they waited."""
+        stamps = self.stamps[tasks]
+        return (
+            float((stamps[:, 3] - stamps[:, 0]).sum()),
+            float((stamps[:, 1] - stamps[:, 0]).sum()),
+        )
+
+
 def profile(pattern: DevicePattern, values: Array, tiny: float) -> FactorProfile:
     """Factorize once more in separate memory, with a clock in every task."""
     device, dtype = pattern.device, values.dtype
     storage = allocate(pattern, dtype, Storage)
-    trace = device.xp.zeros((max(pattern.tasks.count, 1), 4), np.int64)
-    factorization = Factorization(pattern, storage, values, tiny, trace)
+    times = device.xp.zeros((max(pattern.tasks.count, 1), 4), np.int64)
+    factorization = Factorization(pattern, storage, values, tiny, times)
     factorization.timed()  # warms up
     marks = factorization.timed()
     ceilings = _ceilings(device, dtype)
-    stamps, tasks = device.download(trace) / 1e6, device.download(pattern.tasks.list)
-    stamps, tasks = stamps[: len(tasks)], tasks.reshape(-1, 4)
-    work = _work(pattern, dtype, ceilings)
+    tasks = device.download(pattern.tasks.list).reshape(-1, 4)
+    stamps = device.download(times)[: len(tasks)] / 1e6
+    trace = _Trace(tasks, stamps, marks, _work(pattern, dtype, ceilings))
     plan = launch.front_tiles(dtype, pattern.method, device.limits)
     blocks = max(min(plan.blocks, pattern.tasks.count), 1)
-    levels = _by_level(pattern, tasks, stamps, marks, work)
-    classes = _by_class(pattern, tasks, stamps, marks, work, blocks)
-    return FactorProfile(float(sum(marks)), levels, classes, ceilings)
+    classes = _by_class(pattern, trace, blocks)
+    return FactorProfile(float(sum(marks)), _by_level(pattern, trace), classes, ceilings)
 
 
 def _ceilings(device: Device, dtype: np.dtype) -> dict[str, float]:
@@ -98,56 +130,34 @@ def _work(pattern: DevicePattern, dtype: np.dtype, ceilings: dict[str, float]) -
     return np.stack([flops, *floors], axis=1)
 
 
-def _row(
-    name: str, fronts: np.ndarray, milliseconds: float, waiting: float, work: np.ndarray
-) -> Row:
-    total = work[fronts].sum(axis=0)
-    return Row(name, int(fronts.sum()), milliseconds, waiting, *map(float, total))
-
-
-def _by_level(
-    pattern: DevicePattern,
-    tasks: np.ndarray,
-    stamps: np.ndarray,
-    marks: list[float],
-    work: np.ndarray,
-) -> list[Row]:
+def _by_level(pattern: DevicePattern, trace: _Trace) -> list[Row]:
     schedule = pattern.schedule
-    task_level = schedule.level[tasks[:, 0]]
+    task_level = schedule.level[trace.tasks[:, 0]]
     rows = []
     for level in range(schedule.levels):
-        fronts, mine = schedule.level == level, task_level == level
+        mine = task_level == level
         if level < schedule.small_levels:
-            span, waiting = marks[level], 0.0
+            span, waiting = trace.marks[level], 0.0
         else:
-            span = float(stamps[mine, 3].max() - stamps[mine, 0].min())
-            waiting = float((stamps[mine, 1] - stamps[mine, 0]).sum())
-            waiting *= span / max(float((stamps[mine, 3] - stamps[mine, 0]).sum()), 1e-9)
-        rows.append(_row(str(level), fronts, span, waiting, work))
+            stamps, (total, waiting) = trace.stamps[mine], trace.times(mine)
+            span = float(stamps[:, 3].max() - stamps[:, 0].min())
+            waiting *= span / max(total, 1e-9)
+        rows.append(trace.row(str(level), schedule.level == level, span, waiting))
     return rows
 
 
-def _by_class(
-    pattern: DevicePattern,
-    tasks: np.ndarray,
-    stamps: np.ndarray,
-    marks: list[float],
-    work: np.ndarray,
-    blocks: int,
-) -> list[Row]:
-    order = pattern.k + pattern.m
+def _by_class(pattern: DevicePattern, trace: _Trace, blocks: int) -> list[Row]:
+    order, schedule = pattern.k + pattern.m, pattern.schedule
     kind = np.searchsorted(EDGES, order)
-    small = pattern.schedule.small
-    small_time = float(sum(marks[: pattern.schedule.small_levels]))
-    area = (order * np.minimum(order, TILE)).astype(float) * small
+    small_time = float(sum(trace.marks[: schedule.small_levels]))
+    area = (order * np.minimum(order, TILE)).astype(float) * schedule.small
     rows = []
     for index in np.unique(kind):
-        mine = np.flatnonzero(kind[tasks[:, 0]] == index)
         fronts = kind == index
-        time = float((stamps[mine, 3] - stamps[mine, 0]).sum()) / blocks
-        waiting = float((stamps[mine, 1] - stamps[mine, 0]).sum()) / blocks
+        total, waiting = trace.times(kind[trace.tasks[:, 0]] == index)
+        time = total / blocks
         time += small_time * float(area[fronts].sum()) / max(float(area.sum()), 1.0)
         low = EDGES[index - 1] + 1 if index else 1
         name = f"{low}-{EDGES[index]}" if index + 1 < len(EDGES) else f"{low}-"
-        rows.append(_row(name, fronts, time, waiting, work))
+        rows.append(trace.row(name, fronts, time, waiting / blocks))
     return rows

@@ -12,13 +12,11 @@ from ...runtime.graph import Launch
 from .. import launch
 from ..layout.subset_packing import aligned
 from ..solve.messages import LAUNCHES, Messages, message_sizes
-from ..solve.sweeps import DeviceSolver, Pass, SweepLaunches, sweep_launch
+from ..solve.sweeps import DeviceSolver, Pass, SweepLaunches, sweep_launches
 from ..storage import Storage
 from ..tasks.solves import counted_rows
 from .pattern import StreamedPattern
 from .windows import Windows
-
-_KERNELS = "forward_small", "forward", "backward", "backward_small"
 
 
 class StreamedSolver(DeviceSolver):
@@ -147,29 +145,19 @@ class SegmentSweeps:
         self.width, self._messages, self._device = width, messages, solver.pattern.device
         self.vectors, self.solution = messages.vectors_of(width), messages.solution_of(width)
         tasks = solver.tasks
-        lists = tasks.small, tasks.forward, tasks.backward, tasks.small
         small, up, down = tasks.extents
-        extents = small, up, down, small
         self.forward: list[list[Launch]] = []
         self.backward: list[list[Launch]] = []
         for g in range(len(small)):
-            view = solver.windows.on_device(g)
-            sweeps = []
-            for q, name in enumerate(_KERNELS):
-                ticket = messages.tickets[len(_KERNELS) * g + q :]
-                task_rows = lists[q][slice(*extents[q][g].tolist())]
-                sweep = sweep_launch(
-                    solver,
-                    messages,
-                    self.vectors,
-                    width=width,
-                    flip=flip,
-                    panels=view,
-                    name=f"front_{name}",
-                    tasks=task_rows,
-                    ticket=ticket,
-                )
-                sweeps.append([] if sweep is None else [sweep])
+            few, forward, backward = (slice(*extent[g].tolist()) for extent in (small, up, down))
+            lists = (
+                *(tasks.small[few], tasks.forward[forward]),
+                *(tasks.backward[backward], tasks.small[few]),
+            )
+            panels, first = solver.windows.on_device(g), LAUNCHES * g
+            sweeps = sweep_launches(
+                solver, messages, self.vectors, width, flip, panels, lists, first
+            )
             self.forward.append(sweeps[0] + sweeps[1])
             self.backward.append(sweeps[2] + sweeps[3])
 

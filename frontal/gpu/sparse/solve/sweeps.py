@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,6 +17,8 @@ from ..pattern import DevicePattern
 from ..storage import Storage
 from ..tasks.solves import SolveTasks
 from .messages import Messages, lends
+
+KERNELS = "front_forward_small", "front_forward", "front_backward", "front_backward_small"
 
 
 class ColumnBlock(Protocol):
@@ -223,27 +226,9 @@ class SweepLaunches:
         self.vectors = self._nothing if lent else messages.vectors_of(width)
         self.solution = messages.solution_of(width)
         tasks = solver.tasks
-        lists = {
-            "front_forward_small": tasks.small,
-            "front_forward": tasks.forward,
-            "front_backward": tasks.backward,
-            "front_backward_small": tasks.small,
-        }
-        launches = [
-            sweep_launch(
-                solver,
-                messages,
-                self.vectors,
-                width=width,
-                flip=flip,
-                panels=solver.panels,
-                name=name,
-                tasks=listed,
-                ticket=messages.tickets[q:],
-            )
-            for q, (name, listed) in enumerate(lists.items())
-        ]
-        active = [one for one in launches if one is not None]
+        lists = tasks.small, tasks.forward, tasks.backward, tasks.small
+        launches = sweep_launches(solver, messages, self.vectors, width, flip, solver.panels, lists)
+        active = list(chain.from_iterable(launches))
         device = self._device = solver.pattern.device
         begin = partial(device.clear, messages.beginning(width), 0xFF)
         self._structs = [one.arguments[0] for one in active]
@@ -285,55 +270,55 @@ class SweepLaunches:
         return self._run.captured
 
 
-def sweep_launch(
+def sweep_launches(
     solver: DeviceSolver,
     messages: Messages,
     vectors: Array,
-    *,
     width: int,
     flip: bool,
     panels: Array,
-    name: str,
-    tasks: Array,
-    ticket: Array,
-) -> Launch | None:
-    """Return the launch of one of the four kernels for a list of tasks; None for no tasks.
+    lists: Sequence[Array],
+    first_ticket: int = 0,
+) -> list[list[Launch]]:
+    """Return the launch of each of the `KERNELS` for its list of tasks; no launch for no tasks.
 
     Parameters
     ----------
     panels : device array
         Memory to which the offsets of tasks refer.
-    ticket : device array
-        Its first entry is -1 when the kernel begins.
+    first_ticket : int
+        Place of the tickets, which are -1 when a kernel begins.
     """
-    count = len(tasks)
-    if not count:
-        return None
-    device, dtype = solver.pattern.device, solver.dtype
+    device, dtype, pattern = solver.pattern.device, solver.dtype, solver.pattern
     y, _, partial = (device.pointer(x) for x in messages.sent)
     of_rows = device.pointer(messages.of_rows)
-    struct = filled(
-        device,
-        structs.SOLVE,
-        tasks=tasks,
-        message_pointer=solver.tasks.message_pointer,
-        slots=solver.tasks.slots,
-        place=solver.place,
-        diagonal=solver.d.diagonal if solver.d else None,
-        coupling=solver.d.subdiagonal if solver.d else None,
-        y=y,
-        z=vectors,
-        x=of_rows,
-        messages=of_rows,
-        partial=partial,
-        ticket=ticket,
-        count=count,
-    )
-    choose = launch.front_solve_small if name.endswith("small") else launch.front_solve
-    plan = choose(dtype, width, device.limits)
-    constants = plan.constants | solver.pattern.constants(FLIP=flip)
-    kernel = device.kernel(f"{name}.cu", name, dtype, **constants)
-    arguments = (struct, panels)
-    if name.startswith("front_backward"):
-        arguments += (solver.pattern.struct(dtype),)
-    return Launch(kernel, plan.blocks, plan.threads, arguments, plan.shared)
+    launches: list[list[Launch]] = []
+    for place, (name, tasks) in enumerate(zip(KERNELS, lists, strict=True), first_ticket):
+        if not len(tasks):
+            launches.append([])
+            continue
+        struct = filled(
+            device,
+            structs.SOLVE,
+            tasks=tasks,
+            message_pointer=solver.tasks.message_pointer,
+            slots=solver.tasks.slots,
+            place=solver.place,
+            diagonal=solver.d.diagonal if solver.d else None,
+            coupling=solver.d.subdiagonal if solver.d else None,
+            y=y,
+            z=vectors,
+            x=of_rows,
+            messages=of_rows,
+            partial=partial,
+            ticket=messages.tickets[place:],
+            count=len(tasks),
+        )
+        choose = launch.front_solve_small if name.endswith("small") else launch.front_solve
+        plan = choose(dtype, width, device.limits)
+        constants = plan.constants | pattern.constants(FLIP=flip)
+        kernel = device.kernel(f"{name}.cu", name, dtype, **constants)
+        tree = (pattern.struct(dtype),) if name.startswith("front_backward") else ()
+        arguments = struct, panels, *tree
+        launches.append([Launch(kernel, plan.blocks, plan.threads, arguments, plan.shared)])
+    return launches

@@ -114,14 +114,8 @@ class BatchChecks:
     ) -> Launch:
         """Return the launch that accepts or rejects factors by their statistics.
 
-        Parameters
-        ----------
-        dtype : numpy.dtype
-            Of the values.
-        ratios : (batch,) device array of float64, optional
-            `Health.pivot_ratio`; for LDL^T with pivots that are not all 1 x 1.
-        even : (batch,) device array of uint8, optional
-            Systems with a usable scaling; None if all.
+        `ratios` (batch,) are those of `Health.pivot_ratio`, for LDL^T with pivots that are not all
+        1 x 1. `even` (batch,) uint8 marks systems with a usable scaling; None if all have one.
         """
         eps = eps_of(dtype)
         limits = self._device.upload(

@@ -224,18 +224,10 @@ class _ForestSystem:
 def solved(
     factor: GpuFactor, solver: BatchSolver, trans: str, B: AnyArray, asked: np.ndarray | None = None
 ) -> BatchSolutions:
-    """Solve systems of a forest.
+    """Solve systems of a forest, with B (batch, k, n) or (1, k, n) on the host or on the device.
 
-    Parameters
-    ----------
-    factor : GpuFactor
-    solver : BatchSolver
-        Of these factors; updated.
-    trans : {"N", "T", "H"}
-    B : (batch, k, n) or (1, k, n) array
-        On the host or on the device.
-    asked : (batch,) bool array, optional
-        Systems to solve, None for all; solutions of other systems are NaN and not reported.
+    `solver` is updated. Solutions of systems that are not `asked`, a (batch,) mask or None for all,
+    are NaN and not reported.
     """
     count, (k, n) = solver.count, B.shape[1:]
     device, xp = factor.entries.device, factor.entries.device.xp

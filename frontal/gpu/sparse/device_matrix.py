@@ -130,15 +130,7 @@ class DeviceMatrix:
     def scale(self, out: Array, equilibration: Equilibration | None) -> Equilibration | None:
         """Write the values that are factorized to `out`, in its scalar type, unless they are there.
 
-        Parameters
-        ----------
-        equilibration : Equilibration, optional
-            The one that was returned before.
-
-        Returns
-        -------
-        Equilibration, optional
-            For the next values in the same memory.
+        Returns the `Equilibration` for the next values in the same memory, which is passed then.
         """
         if self.wanted is None or not self.entries.nnz:
             self._write_scaled(out)

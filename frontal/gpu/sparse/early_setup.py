@@ -39,13 +39,7 @@ class EarlySetup:
     def fronts(
         self, method: Method, start: np.ndarray, parent: np.ndarray, pointer: np.ndarray
     ) -> None:
-        """Begin the work that depends on the fronts alone, before rows and entries are known.
-
-        Parameters
-        ----------
-        start, parent, pointer : arrays
-            See `Plan`.
-        """
+        """Begin the work that depends on the fronts of a `Plan` alone, without rows and entries."""
         if not self._chosen(method.panels * float(front_flops(start, pointer).sum())):
             return
         plan = Plan(start, parent, pointer, *[np.empty(0, np.int32)] * 8)

@@ -54,21 +54,13 @@ def on_device_like(limits: Limits, symbolic: Symbolic) -> DevicePattern:
 def footprint(
     symbolic: Symbolic, tree: Fronts, dtype: np.dtype, values: np.dtype, rhs: int = 1
 ) -> dict[str, int]:
-    """Return the bytes of a factor, by purpose.
-
-    Parameters
-    ----------
-    dtype, values : numpy.dtype
-        Scalar types of the factor and of the matrix.
-    rhs : int
-        Right-hand sides of one solve.
+    """Return the bytes of a factor of scalar type `dtype`, for a matrix of `values`, by purpose.
 
     Returns
     -------
     dict
         ``"factor"`` with its vectors and values, ``"contribution"`` for additional memory during
-        its computation, ``"index"``, ``"solve"`` for vectors or new values, and ``"total"``, their
-        sum.
+        its computation, ``"index"``, ``"solve"`` for vectors or new values, and ``"total"``.
     """
     method, n, nnz = symbolic.method, symbolic.n, int(symbolic.indptr[-1])
     item, places = dtype.itemsize, tree.layout(dtype).places

@@ -30,8 +30,6 @@ def resident_or_streamed(
 
     Parameters
     ----------
-    dtype, values : numpy.dtype
-        Scalar types of the factor and of the matrix.
     memory : str or int
         ``"device"`` for the whole factor on the device, ``"streamed"`` for segments always;
         ``"auto"``, or a limit in bytes in addition to the free memory of the device.
@@ -73,12 +71,8 @@ def memory_report(
 ) -> dict[str, int]:
     """Return the bytes of a factor in a given memory: `footprint`, ``"device"`` and ``"host"``.
 
-    With ``"auto"``, a factor that fits nowhere is reported as if it were on the device.
-
-    Raises
-    ------
-    FactorMemoryError
-        See `resident_or_streamed`, with a limit.
+    With ``"auto"``, a factor that fits nowhere is reported as if it were on the device. With a
+    limit, raise as `resident_or_streamed`.
     """
     if memory != "device":
         try:

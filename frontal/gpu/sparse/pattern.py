@@ -160,10 +160,7 @@ class DevicePattern(Fronts):
     def send(self, more: int = 0) -> None:
         """Upload the lists that do not depend on the layout.
 
-        Parameters
-        ----------
-        more : int
-            Additional bytes in the slab for all lists of a factorization.
+        The slab for all lists of a factorization has `more` additional bytes.
         """
         wanted = ("arrays", Fronts.indices), ("tasks", tile_tasks)
         if self.segment is None and not {"arrays", "tasks"} & self._lists.keys():
@@ -209,15 +206,8 @@ class DevicePattern(Fronts):
     def to_host(self, factor: np.ndarray, panel: np.ndarray | None = None) -> np.ndarray:
         """Return panels in the order of `panel_offsets`, from panels as the device stores them.
 
-        Above the diagonal of L, where the device may store other values, Cholesky has zeros as on
-        the CPU.
-
-        Parameters
-        ----------
-        factor : array
-            The panels of the device, on the host.
-        panel : (f,) int64 array, optional
-            Offsets of the panels in `factor`, if they differ from those of the device.
+        `panel` has the offsets of the panels in `factor`, by default those of the device. Above the
+        diagonal of L, where the device may store other values, Cholesky has zeros as on the CPU.
         """
         layout, target = self.layout(factor.dtype), panel_offsets(self.plan, self.method)
         out = np.zeros(int(target[-1]), factor.dtype)

@@ -118,10 +118,7 @@ Stored = TypeVar("Stored", bound=Storage)
 def required(pattern: Fronts, dtype: np.dtype, separate_count: int = 0) -> int:
     """Return the bytes of a factor of this scalar type and of the memory of its computation.
 
-    Parameters
-    ----------
-    separate_count : int
-        Factorized values that differ from those that the matrix stores.
+    `separate_count` factorized values differ from those that the matrix stores.
     """
     entries = (
         pattern.layout(dtype).places.entries + separate_count + more(pattern, dtype, separate_count)
@@ -153,12 +150,7 @@ def allocate(
 ) -> Stored:
     """Allocate the memory of a factor; raise before any allocation if it does not fit.
 
-    Parameters
-    ----------
-    make : callable
-        `Storage`, a subclass, or a function of the arguments of `Storage`.
-    separate_count : int
-        See `required`.
+    `make` is `Storage`, a subclass, or a function of the arguments of `Storage`.
     """
     device, panels = pattern.device, pattern.layout(dtype).places.entries
     needed = required(pattern, dtype, separate_count)

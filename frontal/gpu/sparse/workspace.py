@@ -84,16 +84,12 @@ class FactorWorkspace(Storage):
     def room(self, pattern: DevicePattern, values: Array, separate_count: int) -> Array:
         """Return the memory for the values of a matrix during its factorization.
 
-        Parameters
-        ----------
-        values : device array
-            The values of the matrix; returned if `separate_count` is 0.
+        It is the memory of `values` if `separate_count` is 0.
         """
         if not separate_count:
             return values
-        if (
-            self.spare is None or self.spare.values.size != separate_count
-        ):  # only the first factorization has them in its allocation
+        # only the first factorization has them in its allocation
+        if self.spare is None or self.spare.values.size != separate_count:
             room = pattern.device.xp.empty(separate_count, self.panels.dtype)
             self.spare = None if self.spare is None else self.spare._replace(values=room)
             return room
@@ -101,14 +97,10 @@ class FactorWorkspace(Storage):
 
     def factorization_of(self, pattern: DevicePattern, values: Array, tiny: float) -> Computes:
         """Return the factorization of the values in this array, created at the first call."""
-        factorization = self.factorization
-        if (
-            factorization is None
-            or factorization.tiny != tiny
-            or factorization.values is not values
-        ):
-            factorization = self.factorization = self._new_factorization(pattern, values, tiny)
-        return factorization
+        last = self.factorization
+        if last is None or last.tiny != tiny or last.values is not values:
+            last = self.factorization = self._new_factorization(pattern, values, tiny)
+        return last
 
     def _new_factorization(self, pattern: DevicePattern, values: Array, tiny: float) -> Computes:
         return Factorization(pattern, self, values, tiny)

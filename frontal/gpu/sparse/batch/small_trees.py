@@ -117,28 +117,19 @@ class SmallTreeSolver:
     def _shares(self, team: int) -> WarpPartition:
         """Return the partition of a system's fronts among the warps of a team."""
         if team not in self._all_shares:
-            tree, fronts = self._pattern, self._fronts
-            last = int(tree.plan.pointer[fronts])
-            self._all_shares[team] = warp_partition(
-                tree.plan.parent[:fronts],
-                tree.plan.start[: fronts + 1],
-                tree.plan.pointer[: fronts + 1],
-                tree.plan.rows[:last],
-                team,
-            )
+            plan, fronts = self._pattern.plan, self._fronts
+            start, pointer = plan.start[: fronts + 1], plan.pointer[: fronts + 1]
+            rows = plan.rows[: int(pointer[-1])]
+            partition = warp_partition(plan.parent[:fronts], start, pointer, rows, team)
+            self._all_shares[team] = partition
         return self._all_shares[team]
 
     def _on_device(self, team: int) -> dict[str, Array]:
         """Return the index arrays of a team, by the names of their fields."""
         if team not in self._arrays:
             upload, partition = self._pattern.device.upload, self._shares(team)
-            lists = {
-                "order": partition.order,
-                "begins": partition.begins,
-                "top": partition.top,
-                "up": partition.up,
-            }
-            self._arrays[team] = {name: upload(x) for name, x in lists.items()}
+            names = "order", "begins", "top", "up"
+            self._arrays[team] = {name: upload(getattr(partition, name)) for name in names}
         return self._arrays[team]
 
     def solved(

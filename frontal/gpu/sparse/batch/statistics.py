@@ -45,80 +45,39 @@ class BatchStatistics:
     ) -> Launch:
         """Return the launch that examines values (count, nnz) by columns.
 
-        Parameters
-        ----------
-        columns : device arrays (n + 1,) and (nnz,) of int32
-            The columns of one system.
-        mirror : device array (nnz,) of int32, optional
-            Position of the transposed entry of each entry.
+        `columns` are extents (n + 1,) and rows (nnz,) of one system; `mirror` (nnz,) has the
+        position of the transposed entry of each entry. Index arrays are int32.
         """
         n, xp = columns[0].size - 1, self._pattern.device.xp
         if self._largest is None and mirror is not None:
             self._largest = xp.empty((self._count, n), np.finfo(values.dtype).dtype)
         mirror_or_null, scratch = (NULL if a is None else a for a in (mirror, self._largest))
-        return self._launch(
-            "look_at_values",
-            values.dtype,
-            values.shape[1],
-            n,
-            *columns,
-            mirror_or_null,
-            values,
-            scratch,
-            self.of_values,
-        )
+        arguments = *columns, mirror_or_null, values, scratch, self.of_values
+        return self._launch("look_at_values", values.dtype, values.shape[1], n, *arguments)
 
     def at_pivots(
         self, panels: Array, largest: Array | None, values: Array, diagonal_index: Array
     ) -> Launch:
         """Return the launch that examines the pivots of a factor of all systems.
 
-        Parameters
-        ----------
-        panels, largest : device arrays
-            See `Storage`.
-        values : device array (count, nnz)
-            By columns.
-        diagonal_index : device array (n,) of int32
-            Position of the original diagonal entry of each pivot of a system.
+        `values` (count, nnz) are by columns, and `diagonal_index` (n,) int32 has the position of
+        the original diagonal entry of each pivot of a system.
         """
         pattern, count = self._pattern, self._count
         fronts, n = pattern.k.size // count, int(pattern.plan.start[-1]) // count
-        return self._launch(
-            "look_at_pivots",
-            panels.dtype,
-            fronts,
-            n,
-            pattern.all_tasks(panels.dtype),
-            panels,
-            values.shape[1],
-            diagonal_index,
-            values,
-            NULL if largest is None else largest,
-            self.of_pivots,
-        )
+        factor = fronts, n, pattern.all_tasks(panels.dtype), panels
+        matrix = values.shape[1], diagonal_index, values
+        output = NULL if largest is None else largest, self.of_pivots
+        return self._launch("look_at_pivots", panels.dtype, *factor, *matrix, *output)
 
     def norms(self, rows: OperatorRows, values: Array) -> tuple[Array, Launch]:
-        """Return infinity norms (count,) of op(A), float64, and the launch that computes them.
-
-        Parameters
-        ----------
-        values : device array (count, nnz)
-            By columns.
-        """
+        """Return infinity norms (count,) of op(A), float64, and the launch that computes them."""
         n, position = int(rows.number) // self._count, rows.position
         result = self._pattern.device.xp.empty(self._count, np.float64)
-        return result, self._launch(
-            "look_at_rows",
-            values.dtype,
-            n,
-            np.int64(values.shape[1]),
-            rows.pointer,
-            NULL if position is None else position,
-            values,
-            result,
-            LONG=rows.pointer.itemsize > 4,
-        )
+        matrix = rows.pointer, NULL if position is None else position, values
+        arguments = n, np.int64(values.shape[1]), *matrix, result
+        long = rows.pointer.itemsize > 4
+        return result, self._launch("look_at_rows", values.dtype, *arguments, LONG=long)
 
     def _launch(
         self, name: str, dtype: np.dtype, *arguments: Value | int, **others: bool

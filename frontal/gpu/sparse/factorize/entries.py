@@ -21,9 +21,8 @@ from .. import launch
 from ..pattern import DevicePattern
 
 _Gathered = tuple[Array | None, Array]
-_MAX_SHORT_COLUMN = (
-    8  # mean entries of a column; searching so few takes no longer than reading a list
-)
+# mean entries of a column; searching so few takes no longer than reading a list
+_MAX_SHORT_COLUMN = 8
 # positions in 32 bits, less what a team of threads adds to the start of a column
 _MAX_INT32_POSITION = np.iinfo(np.int32).max - 32
 
@@ -130,10 +129,7 @@ class PatternEntries:
     def by_rows(self, dtype: np.dtype) -> tuple[Array, Array, Array, int]:
         """Return compressed rows: pointers, columns, positions among the values of A, and lanes.
 
-        Parameters
-        ----------
-        dtype : numpy.dtype
-            A scalar type for which the caller needs kernels anyway.
+        `dtype` is a scalar type for which the caller needs kernels anyway.
         """
         if self._by_rows is None:
             if self.is_symmetric(dtype):

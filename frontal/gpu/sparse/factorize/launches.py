@@ -92,18 +92,7 @@ class Factorization:
         self._graph_complete = False
 
     def __call__(self, examination: Examination | None = None) -> State:
-        """Factorize `values` and fetch the outcome; nothing waits for the device.
-
-        Parameters
-        ----------
-        examination : callable, optional
-            Examines the factor after the last front.
-
-        Returns
-        -------
-        State
-            Outcome of the launches.
-        """
+        """Factorize `values`, examine the factor, and fetch the outcome; nothing waits."""
         if self._run.runs > 0:
             if not self._graph_complete:  # part of the graph from now on
                 for step in self._last(examination, repeated=True):

@@ -93,15 +93,9 @@ def update_growth(
 ) -> None:
     """Enqueue the update of the largest part of an entry of the factors, and of the 1-norm of A.
 
-    Parameters
-    ----------
-    panels : device array, or uint64
-        Panels of all fronts, or the address that they would have if all were in memory.
-    columns : two int
-        Pivot columns to read; A is read only with columns from 0 on.
-    values : device array
-        Of A, in the scalar type of the factors.
-    maxima : device array (2,) of float64
+    `panels` are those of all fronts, or the address that they would have if all were in memory.
+    Only the pivot columns `columns` are read, and A with columns from 0 on; `values` are A's in the
+    scalar type of the factors.
     """
     first, last = columns
     n = 0 if first else entries.n

@@ -43,38 +43,17 @@ def _structs(
 def launches(
     pattern: DevicePattern, storage: Storage, values: Array, tiny: float, state: State
 ) -> list[list[Launch]]:
-    """Prepare the factorization of all small fronts; return the launches of each level.
-
-    Parameters
-    ----------
-    storage : Storage
-        Receives the panels and interchanges of the small fronts.
-    values : device array
-        A's entries, in the order of the plan.
-    tiny : float
-        Pivots below this are enlarged to it, if other fronts have rows of their columns.
-    state : State
-        Receives the outcome, and which fronts are finished.
-    """
+    """Return the launches of each level of small fronts; see `Factorization`."""
     device, dtype = pattern.device, storage.panels.dtype
     tasks = pattern.small_tasks(dtype)
     constants = pattern.method.constants | {"PERTURB": int(pattern.method.pivots)}
     kernel = device.kernel("front_small.cu", "front_small", dtype, **constants)
     fronts, outputs = _structs(pattern, storage, tiny, state)
-    levels = []
+    levels: list[list[Launch]] = []
     for first, counts in zip(tasks.first, tasks.counts, strict=False):
-        level = []
-        for small_launch in launch.small_fronts(dtype, pattern.method, counts, device.limits):
-            begin = (np.int32(first + small_launch.first), *map(np.int32, small_launch.counts))
+        levels.append([])
+        for plan in launch.small_fronts(dtype, pattern.method, counts, device.limits):
+            begin = (np.int32(first + plan.first), *map(np.int32, plan.counts))
             arguments = (fronts, outputs, *begin, values)
-            level.append(
-                Launch(
-                    kernel,
-                    small_launch.blocks,
-                    small_launch.threads,
-                    arguments,
-                    small_launch.shared,
-                )
-            )
-        levels.append(level)
+            levels[-1].append(Launch(kernel, plan.blocks, plan.threads, arguments, plan.shared))
     return levels

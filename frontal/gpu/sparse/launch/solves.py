@@ -86,12 +86,7 @@ def front_trees(
 ) -> SolvePlan | None:
     """Choose the launch for systems of order n with only small fronts, a team for each.
 
-    None if a vector does not fit in shared memory.
-
-    Parameters
-    ----------
-    team, rows : int
-        See `trees_ld`.
+    None if a vector does not fit in shared memory. `team` and `rows` are those of `trees_ld`.
     """
     size, room = np.dtype(dtype).itemsize, limits.shared_block - _STATIC_SHARED
     ld, width = trees_ld(n, team, rows) + team * SMALL_LD, solve_width(dtype, width)
@@ -112,12 +107,8 @@ def front_trees(
 def trees_ld(n: int, team: int, rows: int) -> int:
     """Return the distance of vectors of order n in shared memory.
 
-    It is even, so that parts of a warp are aligned.
-
-    Parameters
-    ----------
-    team, rows : int
-        Warps of a system, and additional rows of each warp except the first.
+    It is even, so that parts of a warp are aligned. Each warp of a `team` except the first has
+    additional `rows`.
     """
     used = n + (team - 1) * rows
     return used + used % 2

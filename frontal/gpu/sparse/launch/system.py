@@ -5,10 +5,7 @@ from __future__ import annotations
 from ...runtime.limits import Limits
 from ..structs import SYSTEM_THREADS
 
-_RESIDENTS, _PROBING_RESIDENTS = (
-    8,
-    2,
-)  # blocks of a multiprocessor; if each block outputs numbers
+_RESIDENTS, _PROBING_RESIDENTS = 8, 2  # blocks of a multiprocessor; if each outputs numbers
 _PLANES = 65535  # largest gridDim.z
 _MAX_LANE_ENTRIES = 512  # entries of a row for each thread; for longer rows a team is a warp
 

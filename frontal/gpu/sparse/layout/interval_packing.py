@@ -53,9 +53,8 @@ class Taken(NamedTuple):
     free: np.ndarray
 
 
-Constraints = tuple[
-    np.ndarray, int, Taken
-]  # starts and end of panels, number of launches of small fronts, messages
+# starts and end of panels, number of launches of small fronts, messages
+Constraints = tuple[np.ndarray, int, Taken]
 
 
 class _Chunks(NamedTuple):
@@ -106,10 +105,8 @@ def packed(
     room : Slack
     """
     name = first * (int(last.max(initial=0)) + 1) + last
-    sorting, lower_bound = (
-        np.argsort(name, kind="stable"),
-        max(int(constraints[0][-1]), int(constraints[2].end[-1])),
-    )
+    sorting = np.argsort(name, kind="stable")
+    lower_bound = max(int(constraints[0][-1]), int(constraints[2].end[-1]))
     few = np.count_nonzero(np.diff(name[sorting])) < _MAX_SEARCHED_INTERVALS
     first_attempt, *others = _ATTEMPTS if few else _ATTEMPTS[-1:]
 

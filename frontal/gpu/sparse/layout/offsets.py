@@ -72,15 +72,8 @@ def place(
 ) -> Places:
     """Place the blocks of fronts in one memory.
 
-    Parameters
-    ----------
-    parent : (f,) int array
-        Parent of each front, -1 for none.
-    parts : Parts
-    room : Slack
-    multiple : int
-        Entries to a multiple of which the start of messages, the end of panels and the end of the
-        memory are rounded up.
+    The start of messages, the end of panels and the end of the memory are rounded up to a
+    `multiple`.
     """
     fronts, time = parent.size, schedule.time.astype(np.int64)
     panel, written = _written(time, parts.panels)

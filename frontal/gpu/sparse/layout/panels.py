@@ -217,10 +217,7 @@ def tile_rows(count: np.ndarray) -> np.ndarray:
 def narrow(source: np.ndarray) -> type[np.unsignedinteger]:
     """Return the type of positions among the values of A in lists of a device.
 
-    Raises
-    ------
-    FactorMemoryError
-        If the positions do not fit; no device has memory for such a factor.
+    Raise a FactorMemoryError if they do not fit; no device has memory for such a factor.
     """
     most = np.iinfo(np.uint32).max
     if source.size > most // 2 and source.max() > most:  # a plan may use only half of the values

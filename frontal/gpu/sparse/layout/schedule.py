@@ -101,12 +101,7 @@ def by_segments(
 ) -> Schedule:
     """Return the schedule with separate levels for each segment; levels of small fronts come first.
 
-    Parameters
-    ----------
-    k, m : (f,) int64 arrays
-        Pivot columns and update rows.
-    segment : (f,) int32 array
-        Segment of each front; a child's is not after its parent's.
+    `segment` (f,) has the segment of each front; a child's is not after its parent's.
     """
     small, segment, segments = schedule.small, segment.astype(np.int64), int(segment.max()) + 1
     levels, rest = schedule.small_levels, schedule.levels - schedule.small_levels

@@ -21,16 +21,7 @@ _COLUMNS = 64, 32, 16, 8  # right-hand sides of a pass; copies dominate its time
 def segmented(
     symbolic: Symbolic, tree: DevicePattern, dtype: np.dtype, values: np.dtype, limit: int | None
 ) -> StreamedPattern:
-    """Return the fronts of a plan by segments.
-
-    Parameters
-    ----------
-    tree : DevicePattern
-        The fronts without segments.
-    dtype, values : numpy.dtype
-        Scalar types of the factor and of the matrix.
-    limit : int or None
-        Bytes of the device that a factor and a solve may use; None for no limit.
+    """Return the fronts of a plan by segments, with at most `limit` bytes for factor and solve.
 
     Raises
     ------

@@ -157,14 +157,7 @@ def streamed_layout(
     lives: Lifetimes,
     dtype: np.dtype,
 ) -> StreamedLayout:
-    """Place all panels, blocks, products and messages.
-
-    Parameters
-    ----------
-    tree : Fronts
-        With a schedule by segments.
-    segment : (f,) int32 array
-    """
+    """Place all panels, blocks, products and messages of fronts with a schedule by segments."""
     shapes, fronts, count = shapes_of(tree, dtype), tree.k.size, int(segment[-1]) + 1
     ends = np.cumsum([fronts, fronts, count])
     place, waits, end = lives.placed()

@@ -20,20 +20,9 @@ _STEP = 0.95  # ratio of the memory budgets of consecutive trials
 
 
 def segmentations(plan: Plan, parts: Parts) -> Iterator[np.ndarray]:
-    """Yield partitions of the tree, those with the fewest segments first.
+    """Yield the segment of each front, (f,) int32, of partitions; those with the fewest come first.
 
-    A tree of one front is one segment.
-
-    Parameters
-    ----------
-    plan : Plan
-    parts : Parts
-        Entries that fronts need.
-
-    Yields
-    ------
-    (f,) int32 array
-        Segment of each front, ascending; at most `MAX_SEGMENTS` segments.
+    Segments ascend, and there are at most `MAX_SEGMENTS`. A tree of one front is one segment.
     """
     alive = _alive(parts.blocks, plan.child_pointer, plan.children) + parts.products
     budget = 2.0 * (parts.panels.sum() + alive.max(initial=0))

@@ -41,13 +41,7 @@ class StreamedSolver(DeviceSolver):
         raise ValueError("copies of panels from the host cannot be part of a graph")
 
     def passes(self, total: int, flip: bool, into: Array | None = None) -> Iterator[Pass]:
-        """See `DeviceSolver`.
-
-        Raises
-        ------
-        ValueError
-            While a caller captures a graph.
-        """
+        """See `DeviceSolver`; raise a ValueError while a caller captures a graph."""
         if self.pattern.device.capturing():
             raise ValueError(
                 "a graph is being captured, but the panels of this factor are on the host. Try: "
@@ -115,10 +109,7 @@ class StreamedSolver(DeviceSolver):
 def message_bytes(rows: Sequence[int], columns: int, dtype: np.dtype, segments: int) -> int:
     """Return the bytes of messages for `columns` right-hand sides, rounded up to full blocks.
 
-    Parameters
-    ----------
-    rows : sequence of int
-        See `counted_rows`.
+    `rows` are those of `counted_rows`.
     """
     width = launch.solve_width(dtype, columns)
     sizes = message_sizes(rows, width, dtype, LAUNCHES * segments)

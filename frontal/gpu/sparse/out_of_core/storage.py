@@ -81,12 +81,7 @@ def allocate(
 
 
 def require_host(pattern: StreamedPattern, dtype: np.dtype) -> None:
-    """Raise if the host has too little memory for the panels of a factor.
-
-    Raises
-    ------
-    FactorMemoryError
-    """
+    """Raise a FactorMemoryError if the host has too little memory for the panels of a factor."""
     size, available = host_bytes(pattern, dtype), available_memory()
     if available is not None and size > available:
         raise FactorMemoryError(size, available)

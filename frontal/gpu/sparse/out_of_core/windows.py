@@ -53,10 +53,7 @@ class Windows:
     def through(self, steps: Iterable[Step]) -> None:
         """Process segments in order; the next one is copied while one is processed.
 
-        Parameters
-        ----------
-        steps : iterable
-            Consecutive steps have the same or adjacent segments.
+        Consecutive steps have the same or adjacent segments.
         """
         steps = list(steps)
         for (g, work), (following, _) in zip(steps, [*steps[1:], steps[-1]], strict=True):

@@ -87,10 +87,8 @@ class ConditionProbes:
     ) -> None:
         self._solver, self.direct, self.adjoint = solver, direct, adjoint
         self.n, self.device, self._dtype = entries.n, entries.device, solver.dtype
-        self.blocks, self.all_blocks = (
-            blocks(self.n, self.device.limits)
-            for blocks in (launch.probing_blocks, launch.system_blocks)
-        )
+        self.blocks = launch.probing_blocks(self.n, self.device.limits)
+        self.all_blocks = launch.system_blocks(self.n, self.device.limits)
         self._begun: object = None  # turn of the sweeps that computed the products with A^-H
         self._owner: object = None  # owner of the present right-hand sides, and their turn
 
@@ -109,14 +107,8 @@ class ConditionProbes:
 
     def entering(self, alone: bool) -> Launch:
         """Return the launch that makes the first vectors right-hand sides; see `begin`."""
-        vectors = self._sweeps(self.adjoint).vectors
-        return self.launching(
-            "begin",
-            *self.adjoint.enter.places,
-            np.int32(alone),
-            vectors,
-            blocks=self.all_blocks,
-        )
+        arguments = *self.adjoint.enter.places, np.int32(alone), self._sweeps(self.adjoint).vectors
+        return self.launching("begin", *arguments, blocks=self.all_blocks)
 
     def begin(self) -> None:
         """Enqueue the products with A^-H, without a right-hand side beside them."""
@@ -191,10 +183,7 @@ class WeightedProbes:
     def quick(self, enough: float, first: np.ndarray | None = None) -> float:
         """Return a bound of at most `enough`, or else `norm`; waits.
 
-        Parameters
-        ----------
-        first : array, optional
-            The attribute `first`, if it is already on the host.
+        `first` is the attribute `first`, if it is already on the host.
         """
         bound = self.bound_by(self._probing.device.download(self.first) if first is None else first)
         return bound if bound <= enough else self.norm()
@@ -212,11 +201,8 @@ class WeightedProbes:
 
     def better(self) -> float:
         """Return the norm estimated in two steps; call it immediately after `norm`; waits."""
-        probing, gains, sums = (
-            self._probing,
-            self._numbers[PROBES : 3 * PROBES],
-            self._numbers[3 * PROBES :],
-        )
+        probing, numbers = self._probing, self._numbers
+        gains, sums = numbers[PROBES : 3 * PROBES], numbers[3 * PROBES :]
         rows = probing.device.xp.empty(PROBES, np.int32)
         probing.launching("choose", gains, rows, count=probing.blocks, blocks=1)()
         places = probing.adjoint.enter.places
@@ -246,12 +232,5 @@ class WeightedProbes:
     def _turning(self, sums: Array) -> Launch:
         """Return the launch that turns solutions of the adjoint into right-hand sides."""
         solved, entered = self._probing.adjoint.leave, self._probing.direct.enter
-        return self._probing.launching(
-            "turn",
-            *solved.arguments,
-            entered.conjugate,
-            self._weights,
-            self._solution,
-            self._vectors,
-            sums,
-        )
+        vectors = self._weights, self._solution, self._vectors, sums
+        return self._probing.launching("turn", *solved.arguments, entered.conjugate, *vectors)

@@ -12,9 +12,8 @@ from ..layout.subset_packing import aligned, packed_subset
 from ..pattern import DevicePattern
 
 LAUNCHES = 4  # kernels of a solve, each with its own ticket
-_MIN_LENT_BYTES = (
-    1 << 23
-)  # bytes from which on right-hand sides lie in the memory of solutions: graphs gain nothing
+# bytes from which on right-hand sides lie in the memory of solutions: graphs gain nothing
+_MIN_LENT_BYTES = 1 << 23
 
 
 class Messages:
@@ -125,10 +124,7 @@ class Messages:
     def make_way(self, width: int, graph: bool = False) -> None:
         """Enqueue the reset of messages of earlier solves, before a solve of this width.
 
-        Parameters
-        ----------
-        graph : bool
-            The reset is a part of a graph, and may follow any other solve.
+        The reset may be a part of a `graph`, which may follow any other solve.
         """
         self.turns += 1
         anywhen = graph or self.shared or (self.width > width and self._device.capturing())

@@ -24,9 +24,8 @@ from .rows import Resident
 from .sweeps import SweepLaunches
 from .system import DeviceSystem, bound_of
 
-MAX_GRAPH_UNKNOWNS = (
-    1 << 15
-)  # unknowns; for more the saving is negligible, and the vectors would take memory
+# unknowns; for more the saving is negligible, and the vectors would take memory
+MAX_GRAPH_UNKNOWNS = 1 << 15
 
 
 class DeviceSolution(NamedTuple):
@@ -107,25 +106,20 @@ class VectorSolver:
             sums = self._device.xp.empty(self._shape, np.float64)
             weighed = WeightedProbes(probing, sums)
             estimate = _ConditionGraph(weighed, self._device.staged(weighed.first))
-            steps = [
-                *system.probed(probing, B, X, norms),
-                system.residual(self._x, self._b, self._r, norms, sums),
-            ]
+            residual = system.residual(self._x, self._b, self._r, norms, sums)
+            steps = [*system.probed(probing, B, X, norms), residual]
             steps += [weighed.turn, estimate.first.fetch]
         else:
-            steps = [
-                *system.solving(B, X, norms),
-                system.residual(self._x, self._b, self._r, norms),
-            ]
+            residual = system.residual(self._x, self._b, self._r, norms)
+            steps = [*system.solving(B, X, norms), residual]
         if how == CERTIFIED:
             steps.insert(0, system.summing(self._B[:, 1]))
             steps.append(system.certifying(self._X[:, 1], norms[6:]))
         launches = [step.enqueue if isinstance(step, SweepLaunches) else step for step in steps]
         begin = partial(self._device.clear, norms)
         replayed = CapturedLaunches(self._device, begin, [*launches, self._norms.fetch])
-        return _SweepGraph(
-            replayed, [step for step in steps if isinstance(step, SweepLaunches)], estimate
-        )
+        sweeps = [step for step in steps if isinstance(step, SweepLaunches)]
+        return _SweepGraph(replayed, sweeps, estimate)
 
     @classmethod
     def for_factor(cls, factor: Resident, trans: str) -> VectorSolver | None:
@@ -162,18 +156,8 @@ class VectorSolver:
     def __call__(self, b: Untyped, how: int, factor: Resident) -> DeviceSolution | None:
         """Return x with its error and condition number; None unless b is a plain vector.
 
-        Parameters
-        ----------
-        b : array
-        how : int
-            Requested condition number: `KNOWN` (none), `ESTIMATED` or `CERTIFIED`.
-        factor : Resident
-            The factor of this solver.
-
-        Returns
-        -------
-        DeviceSolution
-            Its error is negative if the error of x is above rounding, or if a size is unusual.
+        The error is negative if that of x is above rounding, or if a size is unusual. `how`
+        requests a condition number: `KNOWN` (none), `ESTIMATED` or `CERTIFIED`.
         """
         device = self._device
         on_device = type(b) is not np.ndarray

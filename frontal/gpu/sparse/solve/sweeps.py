@@ -75,14 +75,7 @@ class DeviceSolver:
         self._place: Array | None = None
 
     def sweeps(self, width: int, flip: bool, lent: bool = False) -> SweepLaunches:
-        """Prepare both sweeps for at most `width` right-hand sides.
-
-        Parameters
-        ----------
-        flip : bool
-            Solve with the transpose (LU only).
-        lent : bool
-            See `SweepLaunches`.
+        """Return both sweeps for at most `width` right-hand sides; with `flip` for the transpose.
 
         Raises
         ------
@@ -120,10 +113,8 @@ class DeviceSolver:
     def passes(self, total: int, flip: bool, into: Array | None = None) -> Iterator[Pass]:
         """Yield the passes that solve for `total` right-hand sides, one after another.
 
-        Parameters
-        ----------
-        into : device array (n, total), by columns, optional
-            Memory of the solutions; passes may overwrite it before.
+        `into` (n, total), by columns, is the memory of the solutions; passes may overwrite it
+        before.
         """
         first = 0
         while first < total:
@@ -146,15 +137,7 @@ class DeviceSolver:
         return into[:, columns].T.reshape(n, width)
 
     def solve(self, x: Array, flip: bool) -> None:
-        """Overwrite x with the solution in the order of elimination; nothing waits for the host.
-
-        Parameters
-        ----------
-        x : device array (n, w)
-            Right-hand sides.
-        flip : bool
-            See `sweeps`.
-        """
+        """Overwrite x (n, w) with the solution in the order of elimination; nothing waits."""
         n, total = x.shape
         for sweep_pass in self.passes(total if n else 0, flip):
             for columns, sweeps in sweep_pass.blocks:
@@ -282,12 +265,8 @@ def sweep_launches(
 ) -> list[list[Launch]]:
     """Return the launch of each of the `KERNELS` for its list of tasks; no launch for no tasks.
 
-    Parameters
-    ----------
-    panels : device array
-        Memory to which the offsets of tasks refer.
-    first_ticket : int
-        Place of the tickets, which are -1 when a kernel begins.
+    Offsets of tasks refer to `panels`. Tickets, from `first_ticket` on, are -1 when a kernel
+    begins.
     """
     device, dtype, pattern = solver.pattern.device, solver.dtype, solver.pattern
     y, _, partial = (device.pointer(x) for x in messages.sent)

@@ -109,13 +109,8 @@ def _in_order(tree: Fronts, ends: np.ndarray, epoch: np.ndarray) -> np.ndarray:
     are traversed by _WIDE columns of L together, row after row, and by squares of _SQUARE tiles of
     the contribution block. In other fronts the diagonal tile, for which all others wait, comes
     first in its column; without LU, task (i, i - 1) completes it, and task (i, i) comes first in
-    column i - 1.
-
-    Parameters
-    ----------
-    ends : (t + 1,) int array
-        Start of the tasks of each front in `Schedule.tiled`, before the tasks of a group are
-        sorted.
+    column i - 1. The tasks of front `Schedule.tiled[q]` begin at `ends[q]`, before those of a group
+    are sorted.
     """
     schedule, total = tree.schedule, int(ends[-1])
     fronts = schedule.tiled

@@ -29,18 +29,11 @@ _SUMMARY_ROWS = 3  # rows of results behind those of the right-hand sides: error
 
 
 class CheckedSolutions(NamedTuple):
-    """Results of judge_solutions.
+    """Results of judge_solutions."""
 
-    Attributes
-    ----------
-    results : (k + 3, batch) device array of float64
-        Output of the kernel, see its comment.
-    poor, unknown, unclean : int
-        Numbers of systems that need a correction, that have no condition number yet, and that may
-        need a warning.
-    """
-
-    results: AnyArray
+    results: AnyArray  # (k + 3, batch) float64: output of the kernel, see its comment
+    # numbers of systems that need a correction, that have no condition number yet, and that may
+    # need a warning
     poor: int
     unknown: int
     unclean: int

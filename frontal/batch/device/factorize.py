@@ -53,25 +53,17 @@ class BatchExamination:
     """Statistics of the values and pivots of all systems, as an `Examination`.
 
     A graph holds a reference to it, so it references neither a factor nor its storage.
-
-    Attributes
-    ----------
-    values : device array (batch, nnz)
-        By columns; always the same memory.
-    columns, mirror, diagonal_entries : device arrays
-        As for `BatchStatistics.at_values` and `BatchStatistics.at_pivots`.
-    sufficient : bool
-        The statistics suffice to accept or reject each factor.
     """
 
     method: Method
     statistics: BatchStatistics
     checks: BatchChecks
-    values: Array
+    values: Array  # (batch, nnz): by columns; always the same memory
+    # as for `BatchStatistics.at_values` and `BatchStatistics.at_pivots`
     columns: tuple[Array, Array]
     mirror: Array | None
     diagonal_entries: Array
-    sufficient: bool
+    sufficient: bool  # the statistics suffice to accept or reject each factor
 
     def __call__(self, factor: ComputedFactor) -> Callable[[], object]:
         """Return the launches; see `DeviceMatrix.examination`."""

@@ -27,34 +27,23 @@ _STEPS = THRESHOLDS.corrections
 
 @dataclass
 class BatchSolver:
-    """The solver of a forest, with the results that it reuses between solves.
-
-    Attributes
-    ----------
-    measures : dict
-        For A (False), and A^T or A^H (True): infinity norms (batch,) on the device, and the launch
-        that computes them.
-    measured : set
-        Keys of `measures` whose norms are those of the current factors.
-    known : set of int
-        0 for A, 1 for A^T and A^H: condition numbers are those of the current factors.
-    certifies : bool
-        No certificate of a condition number has failed.
-    precision : float
-        eps of the vectors that condition numbers hold for; 0 before the first solve.
-    probes : dict
-        Initial vectors of estimates by scalar type.
-    """
+    """The solver of a forest, with the results that it reuses between solves."""
 
     count: int
     statistics: BatchStatistics
     checks: BatchChecks
     trees: SmallTreeSolver
+    # for A (False), and A^T or A^H (True): infinity norms (batch,) on the device, and the launch
+    # that computes them
     measures: dict[bool, tuple[Array, Launch]] = field(default_factory=dict)
+    # keys of `measures` whose norms are those of the current factors
     measured: set[bool] = field(default_factory=set)
+    # 0 for A, 1 for A^T and A^H: condition numbers are those of the current factors
     known: set[int] = field(default_factory=set)
-    certifies: bool = True
+    certifies: bool = True  # no certificate of a condition number has failed
+    # eps of the vectors that condition numbers hold for; 0 before the first solve
     precision: float = 0.0
+    # initial vectors of estimates by scalar type
     probes: dict[np.dtype, Array] = field(default_factory=dict)
 
     def begin(self, dtype: np.dtype) -> None:
@@ -84,21 +73,12 @@ class BatchSolver:
 
 
 class BatchSolutions(NamedTuple):
-    """Solutions, and their report on demand.
+    """Solutions, and their report on demand."""
 
-    Attributes
-    ----------
-    X : (batch, k, n) array
-        On the device.
-    clean : (batch,) bool array, or None
-        Systems that need no warning; None if that holds for all.
-    report : callable
-        Returns the `Report` of all systems.
-    """
-
-    X: AnyArray
+    X: AnyArray  # (batch, k, n): on the device
+    # (batch,) bool: systems that need no warning; None if that holds for all
     clean: np.ndarray | None
-    report: Callable[[], Report]
+    report: Callable[[], Report]  # returns the `Report` of all systems
 
 
 class _ForestSolution(NamedTuple):

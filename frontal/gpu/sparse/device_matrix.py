@@ -19,27 +19,14 @@ from .storage import ComputedFactor, Storage
 
 
 class GivenValues(NamedTuple):
-    """Values of a pattern as passed to a factorization.
+    """Values of a pattern as passed to a factorization."""
 
-    Attributes
-    ----------
-    values : array (nnz,) on the device, or on the host unless `on_device`
-        By columns.
-    scaling : Scaling or ScalingRequest, optional
-        Of rows and columns, or a request to compute it.
-    scales : two device arrays (n,), optional
-        A scaling that is already on the device.
-    hermitian : bool
-        A is known to be exactly Hermitian.
-    borrowed : bool
-        The values stay in the caller's memory, which must stay valid and unchanged.
-    """
-
-    values: Any
-    scaling: Scaling | ScalingRequest | None
-    scales: Scales = (None, None)
+    values: Any  # (nnz,): by columns, on the device or the host
+    scaling: Scaling | ScalingRequest | None  # of rows and columns, or a request to compute it
+    scales: Scales = (None, None)  # (n,): a scaling that is already on the device
     on_device: bool = True
-    hermitian: bool = False
+    hermitian: bool = False  # A is known to be exactly Hermitian
+    # the values stay in the caller's memory, which must stay valid and unchanged
     borrowed: bool = False
 
 

@@ -23,35 +23,21 @@ _WIDE_RHS_FRACTION = 64  # 1/64 of that memory may be added for them
 
 
 class PivotBlocks(NamedTuple):
-    """D of L D L^H.
+    """D of L D L^H."""
 
-    Attributes
-    ----------
-    diagonal, subdiagonal : device arrays (n,)
-        D(j,j), and D(j+1,j) of 2x2 pivots, 0 elsewhere; in elimination order.
-    """
-
+    # (n,): D(j,j), and D(j+1,j) of 2x2 pivots, 0 elsewhere; in elimination order
     diagonal: Array
     subdiagonal: Array
 
 
 class SpareMemory(NamedTuple):
-    """The memory behind the panels: used by factorizations, and between them by solves.
+    """The memory behind the panels: used by factorizations, and between them by solves."""
 
-    Attributes
-    ----------
-    memory : device array of bytes
-        The memory behind the panels.
-    sent : device array
-        Factors of diagonal tiles, as messages (common/messages.cuh); panels written later and
-        contribution blocks reuse their memory.
-    values : device array
-        Values that are factorized, if they differ from those that the matrix stores.
-    """
-
-    memory: Array
+    memory: Array  # the memory behind the panels
+    # factors of diagonal tiles, as messages (common/messages.cuh); panels written later and
+    # contribution blocks reuse their memory
     sent: Array
-    values: Array
+    values: Array  # values that are factorized, if they differ from those that the matrix stores
 
     @classmethod
     def from_memory(cls, memory: Array, pattern: DevicePattern, separate_count: int) -> SpareMemory:
@@ -69,33 +55,18 @@ class SpareMemory(NamedTuple):
 
 @dataclass
 class Storage:
-    """Device memory of a factorization.
+    """Device memory of a factorization."""
 
-    Attributes
-    ----------
-    panels : device array
-        As in `DeviceLayout`; during a factorization also contribution blocks.
-    pivots : device array or None
-        LAPACK's row interchanges of each front, from 1.
-    blocks : PivotBlocks or None
-        Of L D L^H.
-    largest : device array (n,) of float32, or None
-        With pivots: largest entry of each column of L below its diagonal tile, in small fronts of
-        the whole column; for LU only if it is larger than LIMIT. Infinite if a pivot was replaced.
-    spare : SpareMemory or None
-        Memory that is needed only during a factorization.
-    counters : device array of int32, or None
-        See `State`.
-    values : device array or None
-        The values of the factorized matrix, if they are stored with the factor.
-    """
-
-    panels: Array
-    pivots: Array | None
-    blocks: PivotBlocks | None = None
+    panels: Array  # as in `DeviceLayout`; during a factorization also contribution blocks
+    pivots: Array | None  # LAPACK's row interchanges of each front, from 1
+    blocks: PivotBlocks | None = None  # of L D L^H
+    # (n,) float32, with pivots: largest entry of each column of L below its diagonal tile, in small
+    # fronts of the whole column; for LU only if it is larger than LIMIT. Infinite if a pivot was
+    # replaced.
     largest: Array | None = None
-    spare: SpareMemory | None = None
-    counters: Array | None = None
+    spare: SpareMemory | None = None  # memory that is needed only during a factorization
+    counters: Array | None = None  # int32: see `State`
+    # the values of the factorized matrix, if they are stored with the factor
     values: Array | None = None
 
     @property
@@ -173,50 +144,27 @@ def allocate(
 
 
 class FactorizationOutcome(NamedTuple):
-    """Result of a factorization.
+    """Result of a factorization."""
 
-    Attributes
-    ----------
-    failure : int or None
-        First position whose pivot is not positive.
-    replaced : int
-        Number of tiny pivots that were replaced.
-    examined : (6,) float64 array
-        Output of `pivot_statistics.examination`; zeros if it did not run.
-    beyond : bool
-        Entries of L exceed `structs.LIMIT`.
-    """
-
-    failure: int | None
-    replaced: int
+    failure: int | None  # first position whose pivot is not positive
+    replaced: int  # number of tiny pivots that were replaced
+    # (6,) float64: output of `pivot_statistics.examination`; zeros if it did not run
     examined: np.ndarray
-    beyond: bool
+    beyond: bool  # entries of L exceed `structs.LIMIT`
 
 
 class ComputedFactor(NamedTuple):
-    """A new factor in a storage, to be examined.
-
-    Attributes
-    ----------
-    panels, blocks, largest
-        See `Storage`.
-    values : device array
-        The values that were factorized.
-    numbers : device array (6,) of float64
-        `State.examined`.
-    repeated : bool
-        The storage held an earlier factor.
-    columns : two int, optional
-        Only the pivots from the first position on and before the second.
-    """
+    """A new factor in a storage, to be examined."""
 
     pattern: DevicePattern
+    # see `Storage`
     panels: Array
     blocks: PivotBlocks | None
     largest: Array | None
-    values: Array
-    numbers: Array
-    repeated: bool
+    values: Array  # the values that were factorized
+    numbers: Array  # (6,) float64: `State.examined`
+    repeated: bool  # the storage held an earlier factor
+    # only the pivots from the first position on and before the second
     columns: tuple[int, int] | None = None
 
 

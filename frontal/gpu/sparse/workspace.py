@@ -22,15 +22,9 @@ from .storage import Examination, State, Storage, allocate
 
 
 class PendingFactorization(NamedTuple):
-    """A running factorization, with its matrix.
+    """A running factorization, with its matrix."""
 
-    Attributes
-    ----------
-    values : device array
-        The caller's array.
-    """
-
-    values: Array
+    values: Array  # the caller's array
     matrix: DeviceMatrix
     tiny: float
     state: State
@@ -47,30 +41,15 @@ class Computes(Protocol):
 
 @dataclass
 class FactorWorkspace(Storage):
-    """The memory of a factor, and the objects that compute with it.
+    """The memory of a factor, and the objects that compute with it."""
 
-    Attributes
-    ----------
-    factorization : Computes or None
-        Overwrites the factor.
-    solver : DeviceSolver or None
-        Solves with the factor.
-    equilibration : Equilibration or None
-        Scales the values of the matrix.
-    begun : PendingFactorization or None
-        A factorization launched before it was requested.
-    vector_solvers : dict
-        By op(A): the `VectorSolver` that solves for one vector.
-    backoff : Backoff
-        Of factors in this memory.
-    """
-
-    factorization: Computes | None = None
-    solver: DeviceSolver | None = None
-    equilibration: Equilibration | None = None
-    begun: PendingFactorization | None = None
+    factorization: Computes | None = None  # overwrites the factor
+    solver: DeviceSolver | None = None  # solves with the factor
+    equilibration: Equilibration | None = None  # scales the values of the matrix
+    begun: PendingFactorization | None = None  # launched before it was requested
+    # by op(A): the `VectorSolver` that solves for one vector
     vector_solvers: dict[str, object] = field(default_factory=dict)
-    backoff: Backoff = field(default_factory=Backoff)
+    backoff: Backoff = field(default_factory=Backoff)  # of factors in this memory
 
     def solver_of(self, pattern: DevicePattern) -> DeviceSolver:
         """Return the solver with the factor, created at the first call."""

@@ -24,22 +24,13 @@ _MULTIPLIER, _OF_LDL = 8, 32
 
 
 class TiledFronts(NamedTuple):
-    """Fronts that are not small, whose tiles one launch computes.
+    """Fronts that are not small, whose tiles one launch computes."""
 
-    Attributes
-    ----------
-    tasks, pieces : slice
-        In the list of tasks, and in the list of pieces of rows left of diagonal tiles.
-    sent : device array, or int
-        Messages, or the address of those of the first of all fronts.
-    workspace : device array
-        See `workspace`.
-    """
-
+    # in the list of tasks, and in the list of pieces of rows left of diagonal tiles
     tasks: slice
     pieces: slice
-    sent: Array | int
-    workspace: Value
+    sent: Array | int  # messages, or the address of those of the first of all fronts
+    workspace: Value  # see `workspace`
 
 
 class Factorization:

@@ -21,31 +21,19 @@ EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 1 << 30)  # orders o
 
 @dataclass(frozen=True)
 class Row:
-    """Fronts of one level or size class.
+    """Fronts of one level or size class."""
 
-    Attributes
-    ----------
-    name : str
-        Level, or orders of the fronts.
-    fronts : int
-    milliseconds : float
-        For a level: from the beginning of its first task to the end of its last, so that levels
-        overlap. For a size class: time of its tasks divided by the number of blocks that work
-        concurrently.
-    waiting : float
-        The part of `milliseconds` in which tasks waited for others or read their children.
-    flops : float
-        A multiply-add counts as two.
-    bandwidth_floor, flop_floor : float
-        Milliseconds to move the bytes (panels once, contribution blocks twice) and to compute, at
-        the device's measured ceilings.
-    """
-
-    name: str
+    name: str  # level, or orders of the fronts
     fronts: int
+    # for a level: from the beginning of its first task to the end of its last, so that levels
+    # overlap. For a size class: time of its tasks divided by the number of blocks that work
+    # concurrently.
     milliseconds: float
+    # the part of `milliseconds` in which tasks waited for others or read their children
     waiting: float
-    flops: float
+    flops: float  # a multiply-add counts as two
+    # milliseconds to move the bytes (panels once, contribution blocks twice) and to compute, at the
+    # device's measured ceilings
     bandwidth_floor: float
     flop_floor: float
 
@@ -61,22 +49,13 @@ class FactorProfile:
 
 
 class _Trace(NamedTuple):
-    """Measurements of a factorization.
+    """Measurements of a factorization."""
 
-    Attributes
-    ----------
-    tasks, stamps : (t, 4) arrays
-        The list of tasks, and their times in ms; see `Factorization`.
-    marks : list of float
-        See `Factorization.timed`.
-    work : (f, 3) array
-        Flops and both floors of each front.
-    """
-
+    # (t, 4): the list of tasks, and their times in ms; see `Factorization`
     tasks: np.ndarray
     stamps: np.ndarray
-    marks: list[float]
-    work: np.ndarray
+    marks: list[float]  # see `Factorization.timed`
+    work: np.ndarray  # (f, 3): flops and both floors of each front
 
     def row(self, name: str, fronts: np.ndarray, milliseconds: float, waiting: float) -> Row:
         """Return the row of a set of fronts."""

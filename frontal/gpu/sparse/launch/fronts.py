@@ -18,25 +18,15 @@ _STATIC_SHARED = 2816  # bytes of static shared memory of the kernel, and of CUD
 
 @dataclass(frozen=True)
 class TilesPlan:
-    """Launch of front_tiles.cu.
+    """Launch of front_tiles.cu."""
 
-    Attributes
-    ----------
-    residents, threads, shared : int
-        Blocks of a multiprocessor, their threads, and bytes of their shared memory.
-    blocks : int
-        Blocks that the device holds.
-    two_inverses : bool
-        LU: shared memory holds both inverses of a diagonal tile at once.
-    outside, workspace : int
-        Number of parts of a block's memory in global memory, and their elements.
-    """
-
+    # blocks of a multiprocessor, their threads, and bytes of their shared memory
     residents: int
     threads: int
     shared: int
-    blocks: int
-    two_inverses: bool
+    blocks: int  # blocks that the device holds
+    two_inverses: bool  # LU: shared memory holds both inverses of a diagonal tile at once
+    # number of parts of a block's memory in global memory, and their elements
     outside: int = 0
     workspace: int = 0
 

@@ -20,20 +20,11 @@ _STATIC_SHARED = 1024  # bytes of shared memory that CUDA reserves
 
 @dataclass(frozen=True)
 class SmallLaunch:
-    """A launch of front_small.cu for a range of fronts in the list of a level.
+    """A launch of front_small.cu for a range of fronts in the list of a level."""
 
-    Attributes
-    ----------
-    first : int
-        Index of its first front.
-    counts : tuple of int
-        Fronts of up to 64, 32 and 16 rows.
-    blocks, threads, shared : int
-        Grid, threads of a block, and bytes of their shared memory.
-    """
-
-    first: int
-    counts: tuple[int, int, int]
+    first: int  # index of its first front
+    counts: tuple[int, int, int]  # fronts of up to 64, 32 and 16 rows
+    # grid, threads of a block, and bytes of their shared memory
     blocks: int
     threads: int
     shared: int

@@ -15,32 +15,18 @@ _STATIC_SHARED = 2560  # bytes of static shared memory of a kernel, and of CUDA
 
 @dataclass(frozen=True)
 class SolvePlan:
-    """Launch of the kernels of a sweep.
+    """Launch of the kernels of a sweep."""
 
-    Attributes
-    ----------
-    width : int
-        Right-hand sides solved together.
-    ahead : int
-        Sets of entries of the factor that a thread prefetches.
-    residents, threads, shared : int
-        Blocks of a multiprocessor, their threads, and bytes of their shared memory.
-    blocks : int
-        Blocks that the device holds.
-    in_place : bool
-        Inverses of tiles are read from global memory, because shared memory is too small.
-    team : int
-        Warps for each system of a batch.
-    """
-
-    width: int
-    ahead: int
+    width: int  # right-hand sides solved together
+    ahead: int  # sets of entries of the factor that a thread prefetches
+    # blocks of a multiprocessor, their threads, and bytes of their shared memory
     residents: int
     threads: int
     shared: int
-    blocks: int
+    blocks: int  # blocks that the device holds
+    # inverses of tiles are read from global memory, because shared memory is too small
     in_place: bool = False
-    team: int = 1
+    team: int = 1  # warps for each system of a batch
 
     @property
     def constants(self) -> dict[str, int]:

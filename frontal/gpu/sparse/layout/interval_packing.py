@@ -26,18 +26,10 @@ _SLACK_RATIO = 1.14  # of the allowed end to the least known one, within `Slack.
 
 
 class Slack(NamedTuple):
-    """Entries that may be used although fewer would do, so that no task waits for memory.
+    """Entries that may be used although fewer would do, so that no task waits for memory."""
 
-    Attributes
-    ----------
-    few : int
-        Entries that may be used in any case.
-    most : int
-        Limit of entries up to `_SLACK_RATIO` times the least number known.
-    """
-
-    few: int = 0
-    most: int = 0
+    few: int = 0  # entries that may be used in any case
+    most: int = 0  # limit of entries up to `_SLACK_RATIO` times the least number known
 
 
 NO_SLACK = Slack()
@@ -58,24 +50,16 @@ Constraints = tuple[np.ndarray, int, Taken]
 
 
 class _Chunks(NamedTuple):
-    """Blocks with one lifetime, in pieces of limited size, in the order in which they are placed.
+    """Blocks with one lifetime, in pieces of limited size, in the order of their placement."""
 
-    Attributes
-    ----------
-    chunk, inside : (s,) int64 arrays
-        Of each block, its chunk and its offset in the chunk.
-    first, last, length : (c,) int64 arrays
-        First and last time of each chunk, and its entries.
-    in_time : bool
-        Whether the chunks are in the order of their first times.
-    """
-
+    # (s,) int64: of each block, its chunk and its offset in the chunk
     chunk: np.ndarray
     inside: np.ndarray
+    # (c,) int64: first and last time of each chunk, and its entries
     first: np.ndarray
     last: np.ndarray
     length: np.ndarray
-    in_time: bool
+    in_time: bool  # whether the chunks are in the order of their first times
 
 
 class Packing(NamedTuple):

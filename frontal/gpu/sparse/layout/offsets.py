@@ -21,42 +21,26 @@ _PARTS = 256  # parts of the messages, each with one time at which it becomes fr
 
 
 class Places(NamedTuple):
-    """Offsets in the memory of a factorization, in entries.
+    """Offsets in the memory of a factorization, in entries."""
 
-    Attributes
-    ----------
-    panel, block, product : (f,) int64 arrays
-        Of each front's panels, its contribution block, and its L·D.
-    need : (f,) int32 array
-        Epochs that must be over before a front writes; 0 for small fronts, whose launches are in
-        stream order.
-    panels : int
-        End of the last panel, rounded up.
-    sent, messages : int
-        Start of the messages, and their number of entries.
-    entries : int
-        Entries of the whole memory.
-    """
-
+    # (f,) int64: of each front's panels, its contribution block, and its L·D
     panel: np.ndarray
     block: np.ndarray
     product: np.ndarray
+    # (f,) int32: epochs that must be over before a front writes; 0 for small fronts, whose launches
+    # are in stream order
     need: np.ndarray
-    panels: int
+    panels: int  # end of the last panel, rounded up
+    # start of the messages, and their number of entries
     sent: int
     messages: int
-    entries: int
+    entries: int  # entries of the whole memory
 
 
 class Parts(NamedTuple):
-    """Entries that fronts need, 0 for none.
+    """Entries that fronts need, 0 for none."""
 
-    Attributes
-    ----------
-    panels, blocks, products, messages : (f,) int64 arrays
-        Of panels, contribution blocks, L·D, and messages of diagonal tiles.
-    """
-
+    # (f,) int64: of panels, contribution blocks, L·D, and messages of diagonal tiles
     panels: np.ndarray
     blocks: np.ndarray
     products: np.ndarray

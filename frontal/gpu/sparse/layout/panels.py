@@ -36,30 +36,19 @@ _SLACK = Slack(1 << 26, 1 << 29)  # bytes that may be spent so that few tasks wa
 
 @dataclass(frozen=True)
 class DeviceLayout:
-    """Offsets of the blocks of fronts on the device; see sparse/front.cuh.
+    """Offsets of the blocks of fronts on the device; see sparse/front.cuh."""
 
-    Attributes
-    ----------
-    places : Places
-        Of panels, contribution blocks and products.
-    l11_offset, below : (f,) int64 arrays
-        Offsets of L11 and L21 in the panel.
-    ld, upper_ld : (f,) int64 arrays
-        Leading dimensions of L21 (LU: of the whole panel) and of the transpose of U12.
-    last_ld : (f,) int64 array
-        Without LU: leading dimension of the last row of tiles of L11; earlier rows have `TILE`. 0
-        if only the packed inverse of L11 is stored.
-    size : (f,) int64 array
-        Entries of each front's panels.
-    """
-
-    places: Places
+    places: Places  # of panels, contribution blocks and products
+    # (f,) int64: offsets of L11 and L21 in the panel
     l11_offset: np.ndarray
     below: np.ndarray
+    # (f,) int64: leading dimensions of L21 (LU: of the whole panel) and of the transpose of U12
     ld: np.ndarray
     upper_ld: np.ndarray
+    # (f,) int64, without LU: leading dimension of the last row of tiles of L11; earlier rows have
+    # `TILE`. 0 if only the packed inverse of L11 is stored.
     last_ld: np.ndarray
-    size: np.ndarray
+    size: np.ndarray  # (f,) int64: entries of each front's panels
 
     @classmethod
     def from_fronts(cls, tree: Fronts, dtype: np.dtype) -> DeviceLayout:

@@ -28,29 +28,15 @@ _MAX_FOLLOWED_FRONTS = 512  # fronts of a level up to which the last diagonal ti
 
 @dataclass(frozen=True)
 class Schedule:
-    """Fronts by level, and the times at which they are factorized.
+    """Fronts by level, and the times at which they are factorized."""
 
-    Attributes
-    ----------
-    small : (f,) bool array
-        Fronts that are factorized in one piece, with all their descendants.
-    level : (f,) int32 array
-        Level of each front; small fronts come before all others.
-    small_levels : int
-        Levels of small fronts.
-    tiled : (t,) int64 array
-        Fronts that are not small, by level and the largest first.
-    group : (t,) int64 array
-        Group of each front in `tiled`.
-    time : (f,) int32 array
-        Time of each front: the level of small ones, then epochs of the others.
-    """
-
+    # (f,) bool: fronts that are factorized in one piece, with all their descendants
     small: np.ndarray
-    level: np.ndarray
-    small_levels: int
-    tiled: np.ndarray
-    group: np.ndarray
+    level: np.ndarray  # (f,) int32: level of each front; small fronts come before all others
+    small_levels: int  # levels of small fronts
+    tiled: np.ndarray  # (t,) int64: fronts that are not small, by level and the largest first
+    group: np.ndarray  # (t,) int64: group of each front in `tiled`
+    # (f,) int32: time of each front: the level of small ones, then epochs of the others
     time: np.ndarray
 
     @property

@@ -23,30 +23,14 @@ from ..layout.schedule import TILE
 
 @dataclass(frozen=True)
 class StreamedLayout(DeviceLayout):
-    """See `DeviceLayout`; places are valid during the factorization of a front.
+    """See `DeviceLayout`; places are valid during the factorization of a front."""
 
-    Attributes
-    ----------
-    inside : (f,) int64 array
-        Offset of panels in the piece of their segment.
-    length : (s,) int64 array
-        Entries of each piece.
-    piece : (s,) int64 array
-        Offset of each piece during the factorization of its segment.
-    window : (s,) int64 array
-        Offset of each piece during solves.
-    held : (s,) int64 array
-        Offset of each piece on the host.
-    sent : (s,) int64 array
-        Offset of the messages of diagonal tiles of each segment.
-    """
-
-    inside: np.ndarray
-    length: np.ndarray
-    piece: np.ndarray
-    window: np.ndarray
-    held: np.ndarray
-    sent: np.ndarray
+    inside: np.ndarray  # (f,) int64: offset of panels in the piece of their segment
+    length: np.ndarray  # (s,) int64: entries of each piece
+    piece: np.ndarray  # (s,) int64: offset of each piece during the factorization of its segment
+    window: np.ndarray  # (s,) int64: offset of each piece during solves
+    held: np.ndarray  # (s,) int64: offset of each piece on the host
+    sent: np.ndarray  # (s,) int64: offset of the messages of diagonal tiles of each segment
 
     @property
     def swept(self) -> np.ndarray:
@@ -55,24 +39,12 @@ class StreamedLayout(DeviceLayout):
 
 
 class SegmentTimes(NamedTuple):
-    """Times of a factorization: for each segment levels of small fronts, then epochs.
+    """Times of a factorization: for each segment levels of small fronts, then epochs."""
 
-    Attributes
-    ----------
-    time : (f,) int64 array
-        Time of each front.
-    begin : (s + 1,) int64 array
-        First time of each segment, and the end of the last one.
-    tiles : (s,) int64 array
-        Time of the first epoch of each segment.
-    over : int64 array
-        Number of epochs before each time.
-    """
-
-    time: np.ndarray
-    begin: np.ndarray
-    tiles: np.ndarray
-    over: np.ndarray
+    time: np.ndarray  # (f,) int64: time of each front
+    begin: np.ndarray  # (s + 1,) int64: first time of each segment, and the end of the last one
+    tiles: np.ndarray  # (s,) int64: time of the first epoch of each segment
+    over: np.ndarray  # int64: number of epochs before each time
 
     @classmethod
     def from_fronts(cls, tree: Fronts, segment: np.ndarray) -> SegmentTimes:
@@ -93,14 +65,9 @@ class SegmentTimes(NamedTuple):
 
 
 class Lifetimes(NamedTuple):
-    """Lifetimes of memory on the device: blocks, products, pieces, messages.
+    """Lifetimes of memory on the device: blocks, products, pieces, messages."""
 
-    Attributes
-    ----------
-    first, last, size : int64 arrays
-        Times, both included, and entries.
-    """
-
+    # int64: times, both included, and entries
     first: np.ndarray
     last: np.ndarray
     size: np.ndarray

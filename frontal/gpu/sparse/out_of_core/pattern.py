@@ -15,21 +15,11 @@ from .offsets import Lifetimes, SegmentTimes, StreamedLayout, streamed_layout
 
 
 class Segment(NamedTuple):
-    """A part of the tree.
+    """A part of the tree."""
 
-    Attributes
-    ----------
-    columns : two int
-        Its first pivot column, and the end of its pivot columns.
-    levels : slice
-        Its levels of small fronts, among those of all segments.
-    tasks, pieces : slice
-        See `TiledFronts`.
-    fronts : slice
-    """
-
-    columns: tuple[int, int]
-    levels: slice
+    columns: tuple[int, int]  # its first pivot column, and the end of its pivot columns
+    levels: slice  # its levels of small fronts, among those of all segments
+    # see `TiledFronts`
     tasks: slice
     pieces: slice
     fronts: slice

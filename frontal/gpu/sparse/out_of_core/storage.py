@@ -22,17 +22,10 @@ from .windows import Windows
 
 @dataclass
 class StreamedWorkspace(FactorWorkspace):
-    """See `FactorWorkspace`; by segments, whatever pattern a method is called with.
-
-    Attributes
-    ----------
-    pattern : StreamedPattern
-    windows : Windows
-        Holds the panels.
-    """
+    """See `FactorWorkspace`; by segments, whatever pattern a method is called with."""
 
     pattern: StreamedPattern = field(kw_only=True)
-    windows: Windows = field(kw_only=True)
+    windows: Windows = field(kw_only=True)  # holds the panels
 
     @property
     def nbytes(self) -> int:

@@ -22,19 +22,11 @@ WIDTH = 1 + PROBES  # right-hand sides of sweeps
 
 
 class Order(NamedTuple):
-    """Permutation and scaling of vectors before or after the sweeps.
+    """Permutation and scaling of vectors before or after the sweeps."""
 
-    Attributes
-    ----------
-    place : device array (n,) of int32
-    scale : device array (n,), or None
-    conjugate : int32
-        Whether entries are conjugated.
-    """
-
-    place: Array
-    scale: Array | None
-    conjugate: np.int32
+    place: Array  # (n,) int32
+    scale: Array | None  # (n,)
+    conjugate: np.int32  # whether entries are conjugated
 
     @property
     def arguments(self) -> tuple[Value, ...]:
@@ -48,19 +40,12 @@ class Order(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Permutation and scaling around sweeps that solve with op(A).
+    """Permutation and scaling around sweeps that solve with op(A)."""
 
-    Attributes
-    ----------
-    enter, leave : Order
-        Before and after the sweeps.
-    transposed : bool
-        The sweeps are those of the transpose.
-    """
-
+    # before and after the sweeps
     enter: Order
     leave: Order
-    transposed: bool
+    transposed: bool  # the sweeps are those of the transpose
 
 
 class ConditionProbes:

@@ -16,22 +16,12 @@ CONJUGATED, MIRRORED = 1, 2  # flags of rows, as in rows.cuh
 
 
 class Resident(Protocol):
-    """A matrix that stays on the device with its factor.
-
-    Attributes
-    ----------
-    values : device array (nnz,)
-        By columns.
-    scales : two device arrays (n,), or None
-        Of rows and columns.
-    hermitian : bool
-        A is known to be exactly Hermitian: its columns are read as rows.
-    """
+    """A matrix that stays on the device with its factor."""
 
     entries: PatternEntries
-    values: Array
-    scales: Scales
-    hermitian: bool
+    values: Array  # (nnz,): by columns
+    scales: Scales  # (n,): of rows and columns
+    hermitian: bool  # A is known to be exactly Hermitian: its columns are read as rows
     storage: FactorWorkspace
 
 
@@ -51,28 +41,15 @@ def ends_of(resident: Resident, trans: str) -> Ends:
 
 
 class OperatorRows(NamedTuple):
-    """The rows of op(A): see rows.cuh.
+    """The rows of op(A): see rows.cuh."""
 
-    Attributes
-    ----------
-    number : int32
-        Number of rows.
-    lanes : int
-        Threads of each row.
-    pointer, column : device arrays
-    position : device array, or None
-        Positions of entries among the values; None: entries are in the order of the values.
-    flags : int32
-        `CONJUGATED` values, `MIRRORED` ones.
-    values : device array
-    """
-
-    number: np.int32
-    lanes: int
+    number: np.int32  # number of rows
+    lanes: int  # threads of each row
     pointer: Array
     column: Array
+    # positions of entries among the values; None: entries are in the order of the values
     position: Array | None
-    flags: np.int32
+    flags: np.int32  # `CONJUGATED` values, `MIRRORED` ones
     values: Array
 
     @property

@@ -22,34 +22,20 @@ KERNELS = "front_forward_small", "front_forward", "front_backward", "front_backw
 
 
 class ColumnBlock(Protocol):
-    """Right-hand sides that pass through the fronts together.
+    """Right-hand sides that pass through the fronts together."""
 
-    Attributes
-    ----------
-    width : int
-        Largest number of right-hand sides.
-    vectors, solution : device arrays (n, width)
-        See `SweepLaunches`.
-    """
-
-    width: int
+    width: int  # largest number of right-hand sides
+    # (n, width): see `SweepLaunches`
     vectors: Array
     solution: Array
 
 
 class Pass(NamedTuple):
-    """One forward and backward substitution.
+    """One forward and backward substitution."""
 
-    Attributes
-    ----------
-    blocks : list
-        Columns of the right-hand sides, and the blocks that hold them.
-    run : callable
-        Enqueues the pass.
-    """
-
+    # columns of the right-hand sides, and the blocks that hold them
     blocks: Sequence[tuple[slice, ColumnBlock]]
-    run: Callable[[], None]
+    run: Callable[[], None]  # enqueues the pass
 
 
 class DeviceSolver:
@@ -159,8 +145,8 @@ class DeviceSolver:
         """With pivots: the row of its tile that moves to each pivot row."""
         if self._place is None and self.tasks.pivot_tiles is not None:
             n = int(self.pattern.plan.start[-1])
-            self._place = self.pattern.device.xp.empty(max(n, 1), np.uint8)
-            self._fill(self._place)
+            place = self._place = self.pattern.device.xp.empty(max(n, 1), np.uint8)
+            self._fill(place)
         return self._place
 
     def renew(self) -> None:

@@ -19,44 +19,25 @@ _ORDERS = (64, 32, 16)  # rows of fronts of each class
 
 
 class InOrder(NamedTuple):
-    """The small fronts of a schedule, by level and class, the largest first.
+    """The small fronts of a schedule, by level and class, the largest first."""
 
-    Attributes
-    ----------
-    fronts : (s,) int64 array
-    first : list of int
-        Start of each level in `fronts`, and the end.
-    counts : list of tuple of int
-        Fronts of each level with up to 64, 32 and 16 rows.
-    """
-
-    fronts: np.ndarray
-    first: list[int]
-    counts: list[tuple[int, int, int]]
+    fronts: np.ndarray  # (s,) int64
+    first: list[int]  # start of each level in `fronts`, and the end
+    counts: list[tuple[int, int, int]]  # fronts of each level with up to 64, 32 and 16 rows
 
 
 @dataclass(frozen=True)
 class SmallTasks:
-    """The small fronts of a plan, in the order of `InOrder`; on the host or a device.
+    """The small fronts of a plan, in the order of `InOrder`; on the host or a device."""
 
-    Attributes
-    ----------
-    first, counts : list of int, list of tuple of int
-        See `InOrder`.
-    fronts, children : arrays of bytes
-        `structs.SMALL_FRONT` and `structs.SMALL_CHILD`.
-    maps : array (children, 64) of bytes
-        Positions of a child's rows in its parent.
-    sources, places : arrays
-        Entries of A: positions among the values, and rows and columns, as in
-        `structs.SMALL_FRONTS`.
-    """
-
+    # see `InOrder`
     first: list[int]
     counts: list[tuple[int, int, int]]
+    # `structs.SMALL_FRONT` and `structs.SMALL_CHILD`
     fronts: Listed
     children: Listed
-    maps: Listed
+    maps: Listed  # (children, 64): positions of a child's rows in its parent
+    # entries of A: positions among the values, and rows and columns, as in `structs.SMALL_FRONTS`
     sources: Listed
     places: Listed
 

@@ -25,35 +25,24 @@ _NO_TASKS = np.zeros((0, 9), np.int32)  # for tasks that are single fronts
 
 @dataclass(frozen=True)
 class SolveTasks:
-    """Tasks and messages of the fronts, for panels of one scalar type; on the host or a device.
+    """Tasks and messages of the fronts, for panels of one scalar type; on the host or a device."""
 
-    Attributes
-    ----------
-    small, forward, backward : arrays of TASK, as rows of bytes
-        Small fronts, children first; tasks of the larger fronts for each sweep.
-    message_pointer : array
-        Start of the messages to each row of each front with children, and the end of those to its
-        last row.
-    slots : array
-        Place of the message of each update row.
-    between, messages, partials : int
-        Number of rows of values between the sweeps, of messages, and of partial sums of TILE rows.
-    pivot_tiles : array (t, 4) or None
-        With pivots: first position, width, and first row within the front of each pivot tile.
-    extents : tuple of three (s, 2) int arrays
-        With segments (see `Fronts`), which lie one after another: start and end of each segment in
-        the three lists.
-    """
-
+    # small fronts, children first; tasks of the larger fronts for each sweep
     small: Listed
     forward: Listed
     backward: Listed
+    # start of the messages to each row of each front with children, and the end of those to its
+    # last row
     message_pointer: Listed
-    slots: Listed
+    slots: Listed  # place of the message of each update row
+    # number of rows of values between the sweeps, of messages, and of partial sums of TILE rows
     between: int
     messages: int
     partials: int
+    # (t, 4), with pivots: first position, width, and first row within the front of each pivot tile
     pivot_tiles: Listed | None
+    # (s, 2), with segments (see `Fronts`), which lie one after another: start and end of each
+    # segment in the three lists
     extents: tuple[np.ndarray, ...] = ()
 
 
@@ -79,24 +68,15 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
 
 
 class SweepTasks(NamedTuple):
-    """Fields of `SolveTasks` that depend on the fronts alone, not on their rows or offsets.
+    """Fields of `SolveTasks` that depend on the fronts alone, not on their rows or offsets."""
 
-    Attributes
-    ----------
-    fronts : three int arrays
-        Front of each task: of small fronts, and of both sweeps.
-    tasks : three (t, 9) arrays
-        See `_list_forward`, `_list_backward`; empty for small fronts.
-    first, between : arrays
-        Start of the messages to each front, and of its values between the sweeps.
-    messages, partials : int
-        See `SolveTasks`.
-    """
-
-    fronts: tuple[np.ndarray, ...]
+    fronts: tuple[np.ndarray, ...]  # front of each task: of small fronts, and of both sweeps
+    # (t, 9): see `_list_forward`, `_list_backward`; empty for small fronts
     tasks: tuple[np.ndarray, ...]
+    # start of the messages to each front, and of its values between the sweeps
     first: np.ndarray
     between: np.ndarray
+    # see `SolveTasks`
     messages: int
     partials: int
 

@@ -21,32 +21,17 @@ _BITS = 63  # bits of a sort key
 
 @dataclass(frozen=True)
 class Tasks:
-    """Tasks of front_tiles.cu: arrays of the host, or of a device.
+    """Tasks of front_tiles.cu: arrays of the host, or of a device."""
 
-    Attributes
-    ----------
-    count : int
-        Number of tasks.
-    list : array (count, 4)
-        Front, i, j and epoch (with the part) of each task.
-    begin, source, place : arrays
-        Entries of A by task: extents, positions among the values, positions in the tile.
-    epoch_count : array
-        Tasks of each epoch.
-    row_pieces : array (pieces, 4)
-        See `left_of_diagonals`.
-    first_sent : array (f, 2)
-        See `first_sent`.
-    """
-
-    count: int
-    list: Listed
+    count: int  # number of tasks
+    list: Listed  # (count, 4): front, i, j and epoch (with the part) of each task
+    # entries of A by task: extents, positions among the values, positions in the tile
     begin: Listed
     source: Listed
     place: Listed
-    epoch_count: Listed
-    row_pieces: Listed
-    first_sent: Listed
+    epoch_count: Listed  # tasks of each epoch
+    row_pieces: Listed  # (pieces, 4): see `left_of_diagonals`
+    first_sent: Listed  # (f, 2): see `first_sent`
 
 
 def tile_tasks(tree: Fronts) -> Tasks:

@@ -11,28 +11,18 @@ from ..layout.schedule import TILE
 
 
 class WarpPartition(NamedTuple):
-    """Fronts of each warp; index arrays are of int32.
+    """Fronts of each warp; index arrays are of int32."""
 
-    Attributes
-    ----------
-    steps : int
-        Steps on the critical path: most steps of a warp plus those of the fronts above subtrees.
-        Each step takes about the same time.
-    order : (f,) array
-        Fronts of each warp, children first, and then those above all subtrees.
-    begins : (team + 2,) array
-        Start of each of these ranges in `order`, and the end of the last.
-    top : (t,) array
-        Pivot rows of the fronts above.
-    up : (updates,) array
-        Update rows; for all warps except the first, rows in `top` have separate places behind the
-        vector.
-    """
-
+    # steps on the critical path: most steps of a warp plus those of the fronts above subtrees. Each
+    # step takes about the same time.
     steps: int
+    # (f,): fronts of each warp, children first, and then those above all subtrees
     order: np.ndarray
+    # (team + 2,): start of each of these ranges in `order`, and the end of the last
     begins: np.ndarray
-    top: np.ndarray
+    top: np.ndarray  # (t,): pivot rows of the fronts above
+    # (updates,): update rows; for all warps except the first, rows in `top` have separate places
+    # behind the vector
     up: np.ndarray
 
 

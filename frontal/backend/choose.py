@@ -114,7 +114,7 @@ def _load() -> None:
     All threads import the same module first: two threads that enter a chain of imports at opposite
     ends would each see the other's modules half initialized.
     """
-    from ..gpu.sparse import backend, early_setup, footprint, memory_choice, workspace  # noqa: F401
+    from ..gpu.sparse import backend, early_setup, first_kernels, footprint, memory_choice  # noqa: F401
 
 
 def _gpu_in_use() -> bool:
@@ -164,7 +164,7 @@ def prewarm(name: str, method: Method, dtype: np.dtype, n: int) -> BackgroundTas
 
 def _wakened(method: Method, dtype: np.dtype) -> None:
     from ..gpu.runtime.device import device_of
-    from ..gpu.sparse.workspace import begin_kernels
+    from ..gpu.sparse.first_kernels import begin_kernels
 
     device = device_of()
     begin_kernels(device, method, dtype)

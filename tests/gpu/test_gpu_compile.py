@@ -16,7 +16,7 @@ import pytest
 
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.limits import Limits
-from frontal.gpu.sparse.workspace import begin_kernels
+from frontal.gpu.sparse.first_kernels import begin_kernels
 from frontal.numeric.method import CHOLESKY, LDLT, LU
 
 from .. import nvrtc

@@ -27,6 +27,7 @@ from ..runtime.jit import SCALARS
 from .device_matrix import DeviceMatrix, GivenValues
 from .factor import GpuFactor
 from .factorize.entries import PatternEntries
+from .first_kernels import begin_kernels
 from .footprint import footprint
 from .memory_choice import memory_report, resident_or_streamed
 from .out_of_core import storage as streamed
@@ -34,7 +35,7 @@ from .out_of_core.factor import StreamedFactor
 from .out_of_core.pattern import StreamedPattern
 from .pattern import DevicePattern
 from .storage import Examination, allocate
-from .workspace import FactorWorkspace, begin_kernels
+from .workspace import FactorWorkspace
 
 
 class GpuBackend:
@@ -171,8 +172,8 @@ class GpuBackend:
         matrix = DeviceMatrix(self.entries, given)
         if before is None:  # before waiting for lists and offsets
             matrix.send()
-            pattern.send(self.entries.expected)
-            self.entries.expect()
+            pattern.send(self.entries.copy_bytes)
+            self.entries.begin_copy()
         workspace = self._allocated(pattern, matrix, dtype) if before is None else before.storage
         state = workspace.ready(self.pattern, matrix, tiny)(examination or matrix.examination)
         if before is None:

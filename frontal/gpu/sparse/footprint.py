@@ -18,7 +18,6 @@ from .factorize.entries import columns_are_short, position_type
 from .layout.panels import Fronts
 from .layout.subset_packing import packed_subset
 from .pattern import DevicePattern
-from .solve.condition_estimate import WIDTH
 from .solve.messages import LAUNCHES, lends, message_sizes
 from .solve.one_vector import MAX_GRAPH_UNKNOWNS
 from .storage import counter_sizes, more, required
@@ -93,7 +92,7 @@ def _solve_bytes(
     """Return the bytes of messages outside the spare memory, and of vectors or new values."""
     n, segments = int(tree.plan.start[-1]), tree.segment
     beside = segments is None and dtype == values  # probes beside a right-hand side
-    columns = max(rhs, WIDTH) if beside else rhs
+    columns = max(rhs, launch.PROBING_WIDTH) if beside else rhs
     width = launch.solve_width(dtype, columns) if segments is None else 1  # 1 by segments
     own_width = _separate_vectors(n, rhs, columns, dtype) if beside else width
     launches = LAUNCHES * (1 if segments is None else int(segments[-1]) + 1)
@@ -120,5 +119,5 @@ def _separate_vectors(n: int, rhs: int, columns: int, dtype: np.dtype) -> int:
         return width
     last = launch.solve_width(dtype, rest) if rest else 0
     last = 0 if last == rest and lends(n, last, dtype) else last
-    count = max(launch.solve_width(dtype, WIDTH), last)
+    count = max(launch.solve_width(dtype, launch.PROBING_WIDTH), last)
     return count if 2 * count > width else 0

@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
 from ...numeric.backoff import Backoff
-from ...numeric.method import Method
 from ..runtime.array import Array
 from ..runtime.device import Device
-from . import launch
 from .device_matrix import DeviceMatrix
-from .factorize.equilibration import KERNELS, Equilibration
-from .factorize.launches import Factorization, tile_constants
+from .factorize.equilibration import Equilibration
+from .factorize.launches import Factorization
 from .pattern import DevicePattern
-from .solve.condition_estimate import WIDTH
 from .solve.sweeps import DeviceSolver
 from .storage import Examination, State, Storage, allocate
 
@@ -115,36 +110,3 @@ class FactorWorkspace(Storage):
             if source is not None and target is not None:
                 device.copy(source, target)
         twin.values = None if self.values is None else self.values.copy()
-
-
-def begin_kernels(device: Device, method: Method, dtype: np.dtype, few: bool = True) -> None:
-    """Begin to compile the kernels of a factorization and a solve for one right-hand side.
-
-    Kernels that compile longest, or are needed first, come first. Kernels of small fronts are
-    included if `few` is true.
-    """
-    limits = device.limits
-    kernels = [
-        ("front_tiles.cu", tile_constants(method, launch.front_tiles(dtype, method, limits)))
-    ]
-    if few:
-        perturb = {"PERTURB": int(method.pivots)}
-        kernels.insert(0, ("front_small.cu", method.constants | perturb))
-    if method.scaling:
-        kernels.insert(0, (KERNELS, {}))
-    kernels += [("system.cu", method.constants), ("condition.cu", {})]
-    if method.pivots:
-        kernels.append(("front_pivots.cu", method.constants))
-    flips: tuple[dict[str, int], ...] = ({}, {"FLIP": 1}) if method.panels == 2 else ({},)
-    # widths of a first solution with its condition number, estimated or certified, and of others
-    for width in (WIDTH, 2, 1):
-        large, small = (
-            f(dtype, width, limits) for f in (launch.front_solve, launch.front_solve_small)
-        )
-        for flip in flips if width > 2 else flips[:1]:
-            for way in ("forward", "backward"):
-                kernels.append((f"front_{way}.cu", large.constants | method.constants | flip))
-                if few:
-                    more = small.constants | method.constants | flip
-                    kernels.append((f"front_{way}_small.cu", more))
-    device.begin(kernels, dtype)

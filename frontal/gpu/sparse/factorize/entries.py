@@ -69,14 +69,14 @@ class PatternEntries:
         self._copy: Callable[[], list[Array]] | None = None  # of the columns to the device
 
     @property
-    def expected(self) -> int:
-        """Bytes that `expect` allocates."""
+    def copy_bytes(self) -> int:
+        """Bytes that `begin_copy` allocates."""
         if self._copy is not None:
             return 0
         pointer_bytes = np.dtype(self.type).itemsize * (self.n + 1)
         return pointer_bytes + self.symbolic.indices.nbytes + self.symbolic.perm.nbytes
 
-    def expect(self) -> Callable[[], list[Array]]:
+    def begin_copy(self) -> Callable[[], list[Array]]:
         """Allocate memory for columns; return the copy, which overlaps work enqueued before it."""
         if self._copy is None:
             symbolic = self.symbolic
@@ -87,7 +87,7 @@ class PatternEntries:
 
     @cached_property
     def _columns(self) -> list[Array]:
-        return self.expect()()
+        return self.begin_copy()()
 
     @cached_property
     def pointer(self) -> Array:

@@ -68,9 +68,7 @@ class Factorization:
         device, self.values = pattern.device, values
         source = values if values.size else device.xp.empty(1, values.dtype)
         state = self._state = State(pattern, storage)
-        self._parts: list[list[Launch]] = []
-        if pattern.schedule.small.any():
-            self._parts = small_fronts.launches(pattern, storage, source, tiny, state)
+        self._parts = small_fronts.launches(pattern, storage, source, tiny, state)
         if pattern.tasks.count:
             room = workspace(pattern, storage.panels.dtype)
             tiled_fronts = TiledFronts(slice(0, pattern.tasks.count), slice(None), state.sent, room)
@@ -147,9 +145,11 @@ def tile_launches(
     tiled_fronts: TiledFronts,
     trace: Array | None = None,
 ) -> list[Launch]:
-    """Return the launches for fronts that are not small."""
+    """Return the launches for fronts that are not small, none for no tasks."""
     device, tasks, dtype = pattern.device, pattern.tasks, storage.panels.dtype
     first, count = tiled_fronts.tasks.start, tiled_fronts.tasks.stop - tiled_fronts.tasks.start
+    if not count:
+        return []
     struct = filled(
         device,
         structs.TILE_TASKS,

@@ -44,6 +44,8 @@ def launches(
     pattern: DevicePattern, storage: Storage, values: Array, tiny: float, state: State
 ) -> list[list[Launch]]:
     """Return the launches of each level of small fronts; see `Factorization`."""
+    if not pattern.schedule.small.any():
+        return []
     device, dtype = pattern.device, storage.panels.dtype
     tasks = pattern.small_tasks(dtype)
     constants = pattern.method.constants | {"PERTURB": int(pattern.method.pivots)}

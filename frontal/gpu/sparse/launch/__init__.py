@@ -5,6 +5,7 @@ from __future__ import annotations
 from .fronts import TilesPlan, front_pivots, front_rows, front_tiles
 from .small_fronts import FEWEST_BLOCKS, SmallLaunch, small_fronts, small_order, small_tile
 from .solves import (
+    PROBING_WIDTH,
     SolvePlan,
     front_places,
     front_solve,
@@ -17,6 +18,7 @@ from .system import SYSTEM_THREADS, planes, probing_blocks, row_lanes, system_bl
 
 __all__ = [
     "FEWEST_BLOCKS",
+    "PROBING_WIDTH",
     "SYSTEM_THREADS",
     "SmallLaunch",
     "SolvePlan",

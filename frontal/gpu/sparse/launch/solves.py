@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...runtime.limits import Limits
-from ..structs import FRONT_TILE, SMALL_LD, SOLVE_WARPS
+from ..structs import FRONT_TILE, PROBES, SMALL_LD, SOLVE_WARPS
 
 _STATIC_SHARED = 2560  # bytes of static shared memory of a kernel, and of CUDA
+
+PROBING_WIDTH = 1 + PROBES  # right-hand sides of sweeps with the probes of condition.cu
 
 
 @dataclass(frozen=True)

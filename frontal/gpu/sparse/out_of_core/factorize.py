@@ -34,9 +34,7 @@ class StreamedFactorization:
         self.pattern, self.values, self.tiny, self._windows = pattern, values, tiny, windows
         self._numbers = storage.panels, storage.blocks, storage.largest
         state = self._state = State(pattern, storage)
-        levels: list[list[Launch]] = []
-        if pattern.schedule.small.any():
-            levels = small_fronts.launches(pattern, storage, values, tiny, state)
+        levels = small_fronts.launches(pattern, storage, values, tiny, state)
         room = workspace(pattern, storage.panels.dtype)
         self._small = [[x for one in levels[of.levels] for x in one] for of in pattern.segments]
         self._tiles: list[list[Launch]] = []
@@ -44,12 +42,7 @@ class StreamedFactorization:
             first = sent - self._messages(0, segment.fronts.start)
             address = pattern.device.pointer(storage.panels) + first * storage.panels.itemsize
             tiled_fronts = TiledFronts(segment.tasks, segment.pieces, address, room)
-            has_tasks = segment.tasks.start < segment.tasks.stop
-            self._tiles.append(
-                tile_launches(pattern, storage, values, tiny, state, tiled_fronts)
-                if has_tasks
-                else []
-            )
+            self._tiles.append(tile_launches(pattern, storage, values, tiny, state, tiled_fronts))
         self._looks: list[Callable[[], object]] | None = None
         self._repeated = False
 

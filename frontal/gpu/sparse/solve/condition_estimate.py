@@ -6,46 +6,16 @@ right-hand sides take hardly longer than for one, and steps are enqueued one aft
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ....numeric.condition import BOUND
-from ...runtime.array import NULL, Array, Value
+from ...runtime.array import Array, Value
 from ...runtime.graph import Launch
 from .. import launch
 from ..factorize.entries import PatternEntries
 from ..structs import PROBES
+from .rows import Ends
 from .sweeps import ColumnBlock, DeviceSolver, SweepLaunches
-
-WIDTH = 1 + PROBES  # right-hand sides of sweeps
-
-
-class Order(NamedTuple):
-    """Permutation and scaling of vectors before or after the sweeps."""
-
-    place: Array  # (n,) int32
-    scale: Array | None  # (n,)
-    conjugate: np.int32  # whether entries are conjugated
-
-    @property
-    def arguments(self) -> tuple[Value, ...]:
-        """Arguments of kernels."""
-        return *self.places, self.conjugate
-
-    @property
-    def places(self) -> tuple[Value, Value]:
-        """Arguments of kernels for real vectors."""
-        return self.place, NULL if self.scale is None else self.scale
-
-
-class Ends(NamedTuple):
-    """Permutation and scaling around sweeps that solve with op(A)."""
-
-    # before and after the sweeps
-    enter: Order
-    leave: Order
-    transposed: bool  # the sweeps are those of the transpose
 
 
 class ConditionProbes:
@@ -88,7 +58,7 @@ class ConditionProbes:
         return self._sweeps(self.adjoint)
 
     def _sweeps(self, ends: Ends) -> SweepLaunches:
-        return self._solver.sweeps(WIDTH, ends.transposed)
+        return self._solver.sweeps(launch.PROBING_WIDTH, ends.transposed)
 
     def entering(self, alone: bool) -> Launch:
         """Return the launch that makes the first vectors right-hand sides; see `begin`."""

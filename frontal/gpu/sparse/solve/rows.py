@@ -10,7 +10,6 @@ from ...runtime.array import NULL, Array, Value
 from ..factorize.entries import PatternEntries
 from ..factorize.equilibration import Scales
 from ..workspace import FactorWorkspace
-from .condition_estimate import Ends, Order
 
 CONJUGATED, MIRRORED = 1, 2  # flags of rows, as in rows.cuh
 
@@ -23,6 +22,33 @@ class Resident(Protocol):
     scales: Scales  # (n,): of rows and columns
     hermitian: bool  # A is known to be exactly Hermitian: its columns are read as rows
     storage: FactorWorkspace
+
+
+class Order(NamedTuple):
+    """Permutation and scaling of vectors before or after the sweeps."""
+
+    place: Array  # (n,) int32
+    scale: Array | None  # (n,)
+    conjugate: np.int32  # whether entries are conjugated
+
+    @property
+    def arguments(self) -> tuple[Value, ...]:
+        """Arguments of kernels."""
+        return *self.places, self.conjugate
+
+    @property
+    def places(self) -> tuple[Value, Value]:
+        """Arguments of kernels for real vectors."""
+        return self.place, NULL if self.scale is None else self.scale
+
+
+class Ends(NamedTuple):
+    """Permutation and scaling around sweeps that solve with op(A)."""
+
+    # before and after the sweeps
+    enter: Order
+    leave: Order
+    transposed: bool  # the sweeps are those of the transpose
 
 
 def ends_of(resident: Resident, trans: str) -> Ends:

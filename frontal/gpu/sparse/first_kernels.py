@@ -1,0 +1,44 @@
+"""The kernels of a first factorization and solve, compiled while the host makes lists."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...numeric.method import Method
+from ..runtime.device import Device
+from . import launch
+from .factorize.equilibration import KERNELS
+from .factorize.launches import tile_constants
+
+
+def begin_kernels(device: Device, method: Method, dtype: np.dtype, few: bool = True) -> None:
+    """Begin to compile the kernels of a factorization and a solve for one right-hand side.
+
+    Kernels that compile longest, or are needed first, come first. Kernels of small fronts are
+    included if `few` is true.
+    """
+    limits = device.limits
+    kernels = [
+        ("front_tiles.cu", tile_constants(method, launch.front_tiles(dtype, method, limits)))
+    ]
+    if few:
+        perturb = {"PERTURB": int(method.pivots)}
+        kernels.insert(0, ("front_small.cu", method.constants | perturb))
+    if method.scaling:
+        kernels.insert(0, (KERNELS, {}))
+    kernels += [("system.cu", method.constants), ("condition.cu", {})]
+    if method.pivots:
+        kernels.append(("front_pivots.cu", method.constants))
+    flips: tuple[dict[str, int], ...] = ({}, {"FLIP": 1}) if method.panels == 2 else ({},)
+    # widths of a first solution with its condition number, estimated or certified, and of others
+    for width in (launch.PROBING_WIDTH, 2, 1):
+        large, small = (
+            f(dtype, width, limits) for f in (launch.front_solve, launch.front_solve_small)
+        )
+        for flip in flips if width > 2 else flips[:1]:
+            for way in ("forward", "backward"):
+                kernels.append((f"front_{way}.cu", large.constants | method.constants | flip))
+                if few:
+                    more = small.constants | method.constants | flip
+                    kernels.append((f"front_{way}_small.cu", more))
+    device.begin(kernels, dtype)

@@ -16,12 +16,7 @@ _MAX_PADDING = 16  # size of the padded lists per entry; the host scales longer 
 class BatchEquilibration:
     """Row and column factors that bring the largest entries of rows and columns near 1.
 
-    Parameters
-    ----------
-    pattern : EntryPattern
-    symmetric : bool
-        Use the same factors for rows and columns.
-    device : Device
+    If `symmetric`, factors of rows and columns are equal.
     """
 
     def __init__(self, pattern: EntryPattern, symmetric: bool, device: Device) -> None:

@@ -92,15 +92,7 @@ class _ForestSolution(NamedTuple):
 class _ForestSystem:
     """op(A) X = B for vectors (batch * n, k) on the device.
 
-    Parameters
-    ----------
-    factor : GpuFactor
-    solver : BatchSolver
-    trans : {"N", "T", "H"}
-    dtype : numpy.dtype
-        Of the vectors.
-    asked : (batch,) device array of uint8, optional
-        Systems to solve; None for all.
+    `asked` (batch,) uint8 marks the systems to solve; None for all.
     """
 
     def __init__(

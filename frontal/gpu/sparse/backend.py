@@ -43,11 +43,10 @@ class GpuBackend:
 
     Parameters
     ----------
-    symbolic : Symbolic
     device : Device, optional
         By default the current device.
     expected : BackgroundTask, optional
-        Task that creates the pattern before its first use.
+        Creates the pattern before its first use.
     """
 
     fallback: str | None = "cpu"

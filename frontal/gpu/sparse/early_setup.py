@@ -23,13 +23,8 @@ from .tasks.tiles import tiles_in_order
 class EarlySetup:
     """Schedules, layouts and lists computed on threads, without memory of the device.
 
-    Parameters
-    ----------
-    device : Device
-    chosen : callable
-        Returns whether the device is used for a given number of operations.
-    dtype : numpy.dtype
-        Expected scalar type of the factor.
+    `chosen` returns whether the device is used for a number of operations, and `dtype` is the
+    expected scalar type of the factor.
     """
 
     def __init__(self, device: Device, chosen: Callable[[float], bool], dtype: np.dtype) -> None:

@@ -32,16 +32,10 @@ _SMALL_PIVOT = 0.1  # pivots, relative to the largest entry of the matrix
 class GpuFactor:
     """See `protocol.NumericFactor`.
 
-    Parameters
-    ----------
-    matrix : DeviceMatrix
-    storage : FactorWorkspace
-        The factors; their statistics are set by `learn`.
-
     Attributes
     ----------
     outcome : FactorizationOutcome
-        Result of the examination of the factor.
+        Result of the examination of the factor, set by `learn`.
     """
 
     backend, asynchronous = "gpu", True

@@ -35,13 +35,8 @@ _LISTS = 32  # upper bound of the number of lists, for padding
 class DevicePattern(Fronts):
     """Fronts, and the lists of their tasks, each computed at its first use or begun on a thread.
 
-    A list is computed on the host by a task, uploaded at its first use or by another task, and
-    then stored on the device.
-
-    Attributes
-    ----------
-    piece : Slab, optional
-        Memory for lists on the device.
+    A list is computed on the host by a task, uploaded at its first use or by another task, and then
+    stored on the device, in the slab `piece` if there is one.
     """
 
     piece: Slab | None = None

@@ -42,14 +42,9 @@ class _TreeArguments(NamedTuple):
 
 
 class SmallTreeSolver:
-    """Solver with factors of one pattern, for a batch of systems of one order.
+    """Solver with factors of one pattern, for a batch of `count` systems of one order.
 
-    Parameters
-    ----------
-    pattern : DevicePattern
-        Of all systems.
-    count : int
-        Number of systems.
+    `pattern` is that of all systems together.
     """
 
     def __init__(self, pattern: DevicePattern, count: int) -> None:

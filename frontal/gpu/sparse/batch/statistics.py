@@ -12,14 +12,7 @@ from ..solve.rows import OperatorRows
 
 
 class BatchStatistics:
-    """Statistics of a batch of systems of one order.
-
-    Parameters
-    ----------
-    pattern : DevicePattern
-        Of all systems.
-    count : int
-        Number of systems.
+    """Statistics of a batch of `count` systems of one order, with the pattern of all systems.
 
     Attributes
     ----------

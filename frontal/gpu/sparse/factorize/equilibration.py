@@ -29,14 +29,8 @@ def scaled(
 class Equilibration:
     """Scaling of the values in one array into another, repeated for new values.
 
-    It refers to the arrays that it reads and writes, but neither to a matrix nor to a storage.
-
-    Parameters
-    ----------
-    entries : PatternEntries
-    wanted : ScalingRequest
-    values, out : device arrays (nnz,)
-        Input, and output in the same scalar type or its single precision.
+    The output has the same scalar type or its single precision. The object refers to the arrays
+    that it reads and writes, but neither to a matrix nor to a storage.
 
     Attributes
     ----------

@@ -40,19 +40,12 @@ class Factorization:
 
     Parameters
     ----------
-    storage : Storage
-        Overwritten.
     values : device array (entries,)
         Memory of the values of a matrix during its factorization.
     tiny : float
         Pivots below this are enlarged to it, if other fronts have rows of their columns.
     trace : device array (tasks, 4) of int64, optional
         Receives the times in ns at which each task began, was assembled, was summed and ended.
-
-    Attributes
-    ----------
-    values : device array (entries,)
-        The parameter.
     """
 
     def __init__(

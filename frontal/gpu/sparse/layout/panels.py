@@ -100,12 +100,8 @@ class Fronts:
 
     Parameters
     ----------
-    device : Device
-    plan : Plan
-    method : Method
     small : int
-        Largest number of rows of a front that is factorized in one piece; all its descendants must
-        be as small.
+        Largest number of rows of a front that is factorized in one piece, like all its descendants.
     fewest : int
         Least number of blocks of a level that justifies a launch for its small fronts.
     schedule : Schedule, optional
@@ -113,7 +109,6 @@ class Fronts:
 
     Attributes
     ----------
-    schedule : Schedule
     k, m : (f,) int64 arrays
         Pivot columns and update rows of each front.
     pivot_tiles, tiles : (f,) int64 arrays

@@ -26,15 +26,9 @@ class Segment(NamedTuple):
 
 
 class StreamedPattern(DevicePattern):
-    """See `DevicePattern`; for panels of one scalar type.
+    """See `DevicePattern`; by segments as of `segmentations`, for panels of one scalar type.
 
-    Parameters
-    ----------
-    fronts : DevicePattern
-        The same fronts without segments.
-    segment : (f,) int32 array
-        See `segmentations`.
-    dtype : numpy.dtype
+    `fronts` are the same fronts without segments.
     """
 
     def __init__(self, fronts: DevicePattern, segment: np.ndarray, dtype: np.dtype) -> None:

@@ -122,15 +122,7 @@ def _enqueue(launches: list[Launch]) -> None:
 
 
 class SegmentSweeps:
-    """The launches that solve for `width` right-hand sides, by segments.
-
-    Attributes
-    ----------
-    width, vectors, solution
-        See `SweepLaunches`.
-    forward, backward : list of lists of launches
-        For each segment.
-    """
+    """See `SweepLaunches`; `forward` and `backward` have a list of launches for each segment."""
 
     def __init__(self, solver: StreamedSolver, messages: Messages, width: int, flip: bool) -> None:
         self.width, self._messages, self._device = width, messages, solver.pattern.device

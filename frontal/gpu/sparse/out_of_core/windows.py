@@ -16,17 +16,8 @@ Step = tuple[int, Callable[[], object]]  # a segment, and the function that enqu
 class Windows:
     """The panels of a factor on the host, with two segments on the device at a time.
 
-    Parameters
-    ----------
-    memory : device array
-        Begins with the windows.
-    host : array
-        Pinned; offsets are `held` of the layout.
-
-    Attributes
-    ----------
-    lane : CopyStream
-        Copies the panels.
+    The device `memory` begins with the windows. `host` is pinned, with the offsets `held` of the
+    layout, and `lane` copies the panels.
     """
 
     def __init__(

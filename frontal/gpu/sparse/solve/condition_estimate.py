@@ -22,14 +22,8 @@ class ConditionProbes:
     """Estimator of || |op(A)^-1| w || by products of op(A)^-1 and its adjoint with few vectors.
 
     It works as `one_norm` does, with three vectors instead of two, and two steps instead of three,
-    which is as accurate.
-
-    Parameters
-    ----------
-    entries : PatternEntries
-    solver : DeviceSolver
-    direct, adjoint : Ends
-        Of op(A), up to conjugation, and of its adjoint; vectors are of the scalar type of A.
+    which is as accurate. `direct` is op(A), up to conjugation, and `adjoint` its adjoint; vectors
+    are of the scalar type of A.
 
     Attributes
     ----------

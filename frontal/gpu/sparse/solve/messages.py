@@ -22,17 +22,8 @@ class Messages:
     Messages are numbers whose bits are all set until they are sent (sparse/front_solve.cuh). Every
     solve leaves them unset, except the solution, whose messages lie in the memory of those of
     update rows; the next solve resets it first. The messages serve all widths. If vectors of the
-    widest solves are lent, those of solves at most half as wide lie behind the messages of these
-    solves.
-
-    Parameters
-    ----------
-    spare : device array of bytes
-        Memory of factorizations, in which as many of the arrays lie as fit.
-    launches : int
-        Kernels of a solve.
-    lent : bool
-        Right-hand sides lie elsewhere, at least at first.
+    widest solves are `lent`, those of solves at most half as wide lie behind the messages of these
+    solves. As many of the arrays as fit lie in `spare`, memory of factorizations.
 
     Attributes
     ----------

@@ -16,17 +16,7 @@ from .rows import OperatorRows
 
 
 class ConditionKernels:
-    """Kernels that read op(A), for vectors (n, k) of one scalar type, of A's or double precision.
-
-    Parameters
-    ----------
-    entries : PatternEntries
-        Of the matrix.
-    rows : OperatorRows
-        The rows of op(A).
-    dtype : numpy.dtype
-        Scalar type of the vectors.
-    """
+    """Kernels that read op(A), for vectors (n, k) in its precision or in double precision."""
 
     def __init__(self, entries: PatternEntries, rows: OperatorRows, dtype: np.dtype) -> None:
         self.n, self.device, self.dtype = entries.n, entries.device, dtype
@@ -71,15 +61,7 @@ class ConditionKernels:
 
 
 class DeviceProbes:
-    """See `Probes`.
-
-    Parameters
-    ----------
-    kernels : ConditionKernels
-    width : int
-        Right-hand sides for which the device is prepared.
-    weights : device array (n,)
-    """
+    """See `Probes`; the device is prepared for `width` right-hand sides."""
 
     complete = False
 

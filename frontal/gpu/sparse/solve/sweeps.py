@@ -41,12 +41,8 @@ class Pass(NamedTuple):
 class DeviceSolver:
     """Solver with one factor; one call at a time, since all calls share its vectors and messages.
 
-    It refers to the arrays of the storage, not to the storage, which owns this solver.
-
-    Attributes
-    ----------
-    resident : bool
-        All panels are on the device.
+    It refers to the arrays of the storage, not to the storage, which owns this solver. It is
+    `resident` if all panels are on the device.
     """
 
     resident = True
@@ -169,20 +165,13 @@ class DeviceSolver:
 
 
 class SweepLaunches:
-    """The launches that solve for `width` right-hand sides.
+    """The launches that solve for `width` right-hand sides; with `flip` of the transpose.
 
-    From the second call on a graph is replayed, unless vectors are lent.
-
-    Parameters
-    ----------
-    lent : bool
-        Before each call `take` sets the memory of vectors, which belongs to others.
+    From the second call on a graph is replayed, unless vectors are `lent`: then `take` sets their
+    memory, which belongs to others, before each call.
 
     Attributes
     ----------
-    width : int
-    flip : bool
-        Solve with the transpose.
     vectors, solution : device arrays (n, width)
         Right-hand sides in elimination order, and their solution, valid until the next solve.
     """

@@ -44,15 +44,7 @@ def _columns(a: Array, columns: slice) -> Array:
 
 
 class DeviceSystem:
-    """A `LinearSystem` of device arrays (n, k) in Fortran order, of one scalar type.
-
-    Attributes
-    ----------
-    ends : Ends
-        Permutation and scaling before and after the sweeps.
-    rows : OperatorRows
-        The rows of op(A).
-    """
+    """A `LinearSystem` of device arrays (n, k) in Fortran order, of one scalar type."""
 
     def __init__(self, resident: Resident, trans: str, dtype: np.dtype) -> None:
         entries = self._entries = resident.entries

@@ -33,50 +33,30 @@ class DelayFailure(Exception):  # noqa: N818 - no error if another attempt follo
 
 
 class Health(NamedTuple):
-    """Statistics of the pivots and of the values of a factorization.
+    """Statistics of the pivots and of the values of a factorization."""
 
-    Attributes
-    ----------
-    pivot_ratio : float
-        Smallest relative pivot: d² over diag(A) for Cholesky, |d| over the largest pivot for LU.
-    finite : bool
-        All values of A are finite, or were not checked.
-    hermitian : bool
-        The symmetry that the method needs is known to hold exactly.
-    """
-
+    # smallest relative pivot: d² over diag(A) for Cholesky, |d| over the largest pivot for LU
     pivot_ratio: float
-    finite: bool = True
-    hermitian: bool = False
+    finite: bool = True  # all values of A are finite, or were not checked
+    hermitian: bool = False  # the symmetry that the method needs is known to hold exactly
 
 
 _NONE, _NO_PLACES = np.empty(0), np.empty(0, np.int32)
 
 
 class HostFactor(NamedTuple):
-    """The factor on the host, in the form for pickling and for extraction of L, D and U.
+    """The factor on the host, in the form for pickling and for extraction of L, D and U."""
 
-    Attributes
-    ----------
-    panels : array of the scalar type
-        The panels of all fronts, consecutive, at `panel_offsets`.
-    pivots : (n,) int32 array
-        Row interchanges, local to each front; with one triangle also those of the columns. Empty
-        for a method without interchanges.
-    perturbed : int
-        Number of perturbed pivots.
-    subdiagonal : (n,) array of the scalar type
-        For LDL^H, D(j + 1, j) if columns j and j + 1 are a 2x2 pivot, else 0; D(j, j) is in the
-        panels, on the diagonal of L. Empty for other methods.
-    nulls : int32 array
-        Ascending positions of null columns: the pivot and the whole column are zero to working
-        precision. These pivots were replaced so that solutions exist.
-    """
-
-    panels: np.ndarray
+    panels: np.ndarray  # the panels of all fronts, consecutive, at `panel_offsets`
+    # (n,) int32: row interchanges, local to each front; with one triangle also those of the
+    # columns. Empty for a method without interchanges.
     pivots: np.ndarray
-    perturbed: int
+    perturbed: int  # number of perturbed pivots
+    # (n,): for LDL^H, D(j + 1, j) if columns j and j + 1 are a 2x2 pivot, else 0; D(j, j) is in the
+    # panels, on the diagonal of L. Empty for other methods.
     subdiagonal: np.ndarray = _NONE
+    # int32: ascending positions of null columns: the pivot and the whole column are zero to working
+    # precision. These pivots were replaced so that solutions exist.
     nulls: np.ndarray = _NO_PLACES
 
 
@@ -102,24 +82,14 @@ class NumericFactor(Protocol):
     """A matrix and its factors, in the memory of the backend that computed them.
 
     Arrays of the backend are NumPy arrays for the CPU and CuPy arrays for a GPU.
-
-    Attributes
-    ----------
-    backend, device : str
-        ``"cpu"`` or ``"gpu"``, and the name of the device.
-    symbolic : Symbolic
-        Symbolic phase of the backend; an amended one if columns were delayed.
-    perturbed : int
-        Number of perturbed pivots.
-    asynchronous : bool
-        Solves can return before the device has finished.
     """
 
+    # ``"cpu"`` or ``"gpu"``, and the name of the device
     backend: str
     device: str
-    symbolic: Symbolic
-    perturbed: int
-    asynchronous: bool
+    symbolic: Symbolic  # symbolic phase of the backend; an amended one if columns were delayed
+    perturbed: int  # number of perturbed pivots
+    asynchronous: bool  # solves can return before the device has finished
 
     @property
     def scaling(self) -> Scaling | None:

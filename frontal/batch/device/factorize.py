@@ -41,7 +41,7 @@ class ForestBackend(GpuBackend):
         dtype = np.dtype(values.dtype)
         given = GivenValues(values, None, scales, borrowed=True)
         tiny = tiny_pivot(dtype, self.symbolic.method)
-        with self._telling(dtype, dtype):
+        with self._reporting_errors(dtype, dtype):
             before = self._with_memory(before, dtype)
             factor = self._compute(given, dtype, tiny, before, examination)
         factor.learn(_UNEXAMINED_OUTCOME, examined=False)

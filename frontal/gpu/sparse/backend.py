@@ -106,10 +106,10 @@ class GpuBackend:
             factor.learn(begun.state.read())
         else:
             given = GivenValues(values, scaling, on_device=on_device, hermitian=hermitian)
-            with self._telling(dtype, values.dtype):
+            with self._reporting_errors(dtype, values.dtype):
                 factor = self._compute(given, dtype, least, before, memory=memory)
         if factor.place.uneven and factor.health().finite:
-            with self._telling(dtype, values.dtype):
+            with self._reporting_errors(dtype, values.dtype):
                 factor = self._matched(factor, least)
         if progress:
             fronts = len(self.pattern.k)
@@ -119,7 +119,7 @@ class GpuBackend:
         return factor
 
     @contextmanager
-    def _telling(self, dtype: np.dtype, values: np.dtype) -> Iterator[None]:
+    def _reporting_errors(self, dtype: np.dtype, values: np.dtype) -> Iterator[None]:
         """On an exception, wait for all background lists; give memory errors the required bytes."""
         try:
             yield
@@ -230,7 +230,7 @@ class GpuBackend:
         if not hasattr(A, "format") or A.dtype not in SCALARS:
             return None
         dtype = np.dtype(A.dtype)
-        with self._telling(dtype, dtype):
+        with self._reporting_errors(dtype, dtype):
             self._begin(dtype, dtype, "device")  # before any allocation
             order = ValueMap.by_columns(self.symbolic.indices.size)
             result = self.entries.values_of(A, order)

@@ -33,7 +33,7 @@ class PivotBlocks(NamedTuple):
 class SpareMemory(NamedTuple):
     """The memory behind the panels: used by factorizations, and between them by solves."""
 
-    memory: Array  # the memory behind the panels
+    memory: Array  # bytes
     # factors of diagonal tiles, as messages (common/messages.cuh); panels written later and
     # contribution blocks reuse their memory
     sent: Array

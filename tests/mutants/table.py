@@ -1,9 +1,9 @@
 """The bugs of this folder, each with the test that must fail with it.
 
 A table `<room>.toml` stores the bugs of one folder of `frontal`, sorted by file and name. An entry
-`[[bug]]` has the keys `name`, `what` and `kills` beside the keys of its edit: `file`, `anchor`,
+`["<file>".<name>]` has the keys `what` and `kills` beside the keys of its edit: `anchor` and
 `replacement`. An edit without `replacement` deletes the lines of its anchor. A bug with several
-edits stores each edit as `[[bug.edits]]`.
+edits stores each edit as `[["<file>".<name>.edits]]`, with the key `file` for another file.
 """
 
 from __future__ import annotations
@@ -116,10 +116,11 @@ class Bug:
 def read(path: Path) -> list[Bug]:
     """Return the bugs of one table, in its order."""
     bugs = []
-    for entry in tomllib.loads(path.read_text(encoding="utf-8"))["bug"]:
-        name, what, kills = entry.pop("name"), entry.pop("what"), entry.pop("kills")
-        edits = tuple(Edit(**edit) for edit in entry.pop("edits", [entry]))
-        bugs.append(Bug(name, what, kills, edits))
+    for file, entries in tomllib.loads(path.read_text(encoding="utf-8")).items():
+        for name, entry in entries.items():
+            what, kills = entry.pop("what"), entry.pop("kills")
+            edits = tuple(Edit(**{"file": file, **edit}) for edit in entry.pop("edits", [entry]))
+            bugs.append(Bug(name, what, kills, edits))
     return bugs
 
 

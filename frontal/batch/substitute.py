@@ -281,9 +281,16 @@ def _shared(
     widest, largest = symbolic.largest
     by_blas = largest > MAX_LOOP_PANEL_ENTRIES or B.shape[1] >= _MIN_BLAS_RHS
     data = numbers.values.astype(B.dtype, copy=False)
-    of_first = numbers.panels[0], numbers.pivots[0], *[numbers.subdiagonal[0]] * 2
     factors = TriangularFactors(
-        *(plan.start, plan.pointer, plan.rows, panel, *of_first, routines(dtype)),
+        start=plan.start,
+        pointer=plan.pointer,
+        rows=plan.rows,
+        panel=panel,
+        panels=numbers.panels[0],
+        pivots=numbers.pivots[0],
+        diagonal=numbers.subdiagonal[0],
+        subdiagonal=numbers.subdiagonal[0],
+        routines=routines(dtype),
         one_triangle=method.one_triangle,
         unit=method.pivots,
         indefinite=method.indefinite,

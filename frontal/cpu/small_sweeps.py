@@ -36,7 +36,7 @@ class FrontView(NamedTuple):
     panels: np.ndarray
     rows: np.ndarray
     k: int
-    first: int
+    first: np.int64
     diagonal: int
     block: int
     ld: int

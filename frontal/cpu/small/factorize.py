@@ -134,12 +134,13 @@ class SmallFactorizer:
         arguments = self._index, values, storage, pivots, coupling, scales, table
         if self._calls_blas:
             with single_threaded_blas():
-                outcome, ratio, *norms = self._run(*arguments)
+                numbers = self._run(*arguments)
         else:
-            outcome, ratio, *norms = self._run(*arguments)
+            numbers = self._run(*arguments)
+        outcome, ratio, infinity_norm, one_norm = numbers
         if outcome != ACCEPTED:
             return None
-        matrix = matrix.known(self._method, tuple(norms))
+        matrix = matrix.known(self._method, (infinity_norm, one_norm))
         scaling = Scaling(scales[:half], scales[half:]) if half else None
         host = HostFactor(storage[: self._size], pivots, 0, coupling)
         factor = CpuFactor(matrix, host, scaling, self._place)

@@ -7,7 +7,7 @@ warning is left to the general path.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -94,7 +94,7 @@ class SmallSolver:
     def __init__(
         self,
         table: np.ndarray,
-        arrays: tuple[object, ...],
+        arrays: tuple[tuple[object, ...], tuple[object, ...]],
         n: int,
         dtype: np.dtype,
         calls_blas: bool,
@@ -104,7 +104,7 @@ class SmallSolver:
         self.hopeful, self.failed = True, False
 
     @classmethod
-    def from_substitution(cls, solver: Substitution, matrix: tuple[Any, ...]) -> SmallSolver:
+    def from_substitution(cls, solver: Substitution, matrix: tuple[object, ...]) -> SmallSolver:
         """Return the solver by a `Substitution` and a matrix in the form of `residual.measure`."""
         table, calls_blas = np.empty(NUMBERS + 2, np.int64), solver.calls_blas
         factors = *solver.factors, WIDTH if calls_blas else 1
@@ -115,11 +115,8 @@ class SmallSolver:
     def without_numbers(self) -> SmallSolver:
         """Return a solver with the arrays shared by all factors of the plan, for `with_factor`."""
         factors, matrix = self._arrays
-        shared = [
-            a
-            for name, a in zip(TriangularFactors._fields, factors, strict=True)
-            if name not in _PER_FACTOR
-        ]
+        fields = zip(TriangularFactors._fields, factors, strict=True)
+        shared = tuple(a for name, a in fields if name not in _PER_FACTOR)
         arrays = shared, matrix[:2] + matrix[3:]
         return SmallSolver(self.table, arrays, self._shape[0], self._dtype, self._calls_blas)
 

@@ -91,7 +91,7 @@ def groups(monkeypatch):
     monkeypatch.setattr(cpu, "_INLINE_FLOPS", 0)
     monkeypatch.setattr(threads, "MIN_PARALLEL_ENTRIES", 64)
     monkeypatch.setattr(dissect, "MIN_EDGES_PER_THREAD", 64)
-    monkeypatch.setattr(dissect, "GRAIN", 64)
+    monkeypatch.setattr(dissect, "MAX_SERIAL_NODES", 64)
     monkeypatch.setattr(team, "RANGE", 64)
     return made
 

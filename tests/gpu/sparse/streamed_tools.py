@@ -59,7 +59,7 @@ def analyzed(a, kind, **options):
 def least_of(analysis, dtype="f8"):
     """The least limit that there are segments for."""
     with pytest.raises(frontal.FactorMemoryError) as error:
-        analysis.memory_for("f8", memory=0)
+        analysis.memory_for(dtype, memory=0)
     return error.value.required
 
 

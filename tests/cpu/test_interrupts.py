@@ -92,7 +92,7 @@ def groups(monkeypatch):
     monkeypatch.setattr(threads, "MIN_PARALLEL_ENTRIES", 64)
     monkeypatch.setattr(dissect, "MIN_EDGES_PER_THREAD", 64)
     monkeypatch.setattr(dissect, "MAX_SERIAL_NODES", 64)
-    monkeypatch.setattr(team, "RANGE", 64)
+    monkeypatch.setattr(team, "MIN_RANGE_EDGES", 64)
     return made
 
 

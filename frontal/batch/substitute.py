@@ -19,7 +19,8 @@ from ..cpu.residual import measure, merit, normwise, weights
 from ..cpu.shared_state import INTERRUPT
 from ..cpu.small.one_system import EntryPattern
 from ..cpu.small.solve import condition_of, weighted_norm
-from ..cpu.sweeps import MAX_LOOP_PANEL_ENTRIES, TriangularFactors, substitute
+from ..cpu.substitution import ScaledPermutation, Substitution
+from ..cpu.sweeps import TriangularFactors, substitute
 from ..numeric.backward_error import limits_of
 from ..numeric.condition import CERTIFIED, ESTIMATED, MAX_SILENT_PRODUCT, enough
 from ..numeric.linear_system import eps_of
@@ -28,8 +29,6 @@ from ..symbolic.phase import Symbolic
 from .factorize import BatchArrays, on_threads
 
 _STEPS, _WARNED = THRESHOLDS.corrections, THRESHOLDS.warned
-_WIDTH = 32  # right-hand sides in one call of BLAS
-_MIN_BLAS_RHS = 16  # right-hand sides from which small fronts are solved in such blocks, too
 
 
 class Report(NamedTuple):
@@ -277,38 +276,24 @@ def _shared(
     B: np.ndarray,
 ) -> SharedData:
     """Return the data shared by all systems; see `solve`."""
-    plan, method, dtype = symbolic.plan, symbolic.method, numbers.panels.dtype
-    widest, largest = symbolic.largest
-    by_blas = largest > MAX_LOOP_PANEL_ENTRIES or B.shape[1] >= _MIN_BLAS_RHS
-    data = numbers.values.astype(B.dtype, copy=False)
-    factors = TriangularFactors(
-        start=plan.start,
-        pointer=plan.pointer,
-        rows=plan.rows,
-        panel=panel,
-        panels=numbers.panels[0],
-        pivots=numbers.pivots[0],
-        diagonal=numbers.subdiagonal[0],
-        subdiagonal=numbers.subdiagonal[0],
-        routines=routines(dtype),
-        one_triangle=method.one_triangle,
-        unit=method.pivots,
-        indefinite=method.indefinite,
-        conjugate=method.one_triangle and method.adjoint and dtype.kind == "c",
-        row_place=symbolic.row_perm,
-        row_scale=numbers.row[0],
-        column_place=symbolic.perm,
-        column_scale=numbers.column[0],
-        widest=max(1, widest),
-        most=_WIDTH if by_blas else 1,
+    dtype, coupling = numbers.panels.dtype, numbers.subdiagonal[0]
+    solver = Substitution(  # of the first system
+        symbolic,
+        panel,
+        (numbers.panels[0], numbers.pivots[0], coupling, coupling),
+        trans,
+        ScaledPermutation(symbolic.row_perm, numbers.row[0]),
+        ScaledPermutation(symbolic.perm, numbers.column[0]),
     )
+    factors = TriangularFactors._make((*solver.factors, solver.most(B.shape[1])))
+    data = numbers.values.astype(B.dtype, copy=False)
     return SharedData(
-        factors=factors,
+        factors=factors._replace(routines=routines(dtype)),
         pattern=pattern,
-        data=data.conj() if trans == "H" else data,
-        transposed=trans != "N",
-        conjugated=trans == "H",
-        by_component=method.scaling,
+        data=data.conj() if solver.conjugated else data,
+        transposed=solver.transposed,
+        conjugated=solver.conjugated,
+        by_component=symbolic.method.scaling,
         limits=limits_of(dtype, B.dtype),
         enough=enough(B.dtype),
         margin=margin_of(B.dtype),

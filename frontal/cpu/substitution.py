@@ -16,7 +16,7 @@ from .by_reference import keep_alive, reference
 from .residual import as_rows, measure
 from .sweeps import MAX_LOOP_PANEL_ENTRIES, substitute, triangular_factors
 
-WIDTH = 32  # right-hand sides solved together by BLAS
+_WIDTH = 32  # right-hand sides solved together by BLAS
 _MIN_BLAS_RHS = 16  # right-hand sides from which BLAS is called although all fronts are small
 _NO_FACTORS = np.empty(0)
 _NO_MATRIX = np.zeros(1, np.int64), np.zeros(0, np.int32)
@@ -108,11 +108,15 @@ class Substitution:
     def _solve(
         self, measured: bool, matrix: tuple[object, ...], rhs: np.ndarray, *outputs: np.ndarray
     ) -> tuple[float, bool]:
-        op = self.transposed, self.conjugated
-        if self.calls_blas or rhs.shape[0] >= _MIN_BLAS_RHS:
+        op, most = (self.transposed, self.conjugated), self.most(rhs.shape[0])
+        if most > 1:
             with single_threaded_blas():
-                return _substitute((*self.factors, WIDTH), op, measured, matrix, rhs, *outputs)
-        return _substitute((*self.factors, 1), op, measured, matrix, rhs, *outputs)
+                return _substitute((*self.factors, most), op, measured, matrix, rhs, *outputs)
+        return _substitute((*self.factors, most), op, measured, matrix, rhs, *outputs)
+
+    def most(self, count: int) -> int:
+        """Return how many of `count` right-hand sides are swept together; several by BLAS."""
+        return _WIDTH if self.calls_blas or count >= _MIN_BLAS_RHS else 1
 
     def _common(self, dtype: np.dtype) -> np.dtype:
         return np.result_type(dtype, self.dtype)

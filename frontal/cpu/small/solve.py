@@ -20,7 +20,7 @@ from ..blas_limit import single_threaded_blas
 from ..by_reference import reference
 from ..probes import FORMED, begin, row_maxima, sign_block
 from ..residual import measure
-from ..substitution import WIDTH, Substitution
+from ..substitution import Substitution
 from ..sweeps import TriangularFactors, substitute, triangular_factors
 from .gil_handoff import TURN, enter_python, leave_python
 
@@ -107,7 +107,7 @@ class SmallSolver:
     def from_substitution(cls, solver: Substitution, matrix: tuple[object, ...]) -> SmallSolver:
         """Return the solver by a `Substitution` and a matrix in the form of `residual.measure`."""
         table, calls_blas = np.empty(NUMBERS + 2, np.int64), solver.calls_blas
-        factors = *solver.factors, WIDTH if calls_blas else 1
+        factors = *solver.factors, solver.most(1)
         op = solver.transposed, solver.conjugated
         _describe(table, factors, op, matrix, enough(solver.dtype), TURN)
         return cls(table, (factors, matrix), solver.n, solver.dtype, calls_blas)

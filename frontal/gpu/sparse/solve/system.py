@@ -209,13 +209,9 @@ class DeviceSystem:
 
     def _largest_column(self, block: ColumnBlock) -> Array:
         """Return the solution with the largest entry of those in the sweeps, (n, 1); waits."""
-        k, xp, limits = block.width, self._entries.device.xp, self._entries.device.limits
-        X, norms = self.empty(self._entries.n, k), xp.zeros((5 * k + 1, 1), np.float64)
-        self.around(block, k, X, NULL, X)[1]()
-        grid = launch.system_blocks(self._entries.n, limits), k, 1
-        sizes = np.int32(self._entries.n), np.int32(1)
-        self._kernels["peak"](grid, (launch.SYSTEM_THREADS,), (*sizes, X, norms))
-        largest = self._entries.device.download(norms)[1:-1:5, 0]
+        X = self.empty(self._entries.n, block.width)
+        self.around(block, block.width, X, NULL, X)[1]()
+        largest = self._entries.device.download(self._peaks(X))[1:-1:5, 0]
         c = int(np.argmax(largest))
         return X[:, c : c + 1]
 
@@ -243,14 +239,18 @@ class DeviceSystem:
         For each column: the largest moduli of the residual, of the solution and of the right-hand
         side, and componentwise and rowwise errors; after those of all columns the norm of op(A).
         """
-        k, limits, xp = B.shape[1], self._entries.device.limits, self._entries.device.xp
-        R, norms = self.empty(*B.shape), xp.zeros((5 * k + 1, count), np.float64)
-        order = self._entries.n // count
-        grid = launch.system_blocks(order, limits), k, launch.planes(count)
+        R, norms = self.empty(*B.shape), self._peaks(X, count)
+        self.residual(X, B, R, norms, NULL, B.shape[1], count)()
+        return R, norms
+
+    def _peaks(self, X: Array, count: int = 1) -> Array:
+        """Return the norms of `sizes`, of which only those of the solutions are written."""
+        k, device = X.shape[1], self._entries.device
+        norms, order = device.xp.zeros((5 * k + 1, count), np.float64), self._entries.n // count
+        grid = launch.system_blocks(order, device.limits), k, launch.planes(count)
         arguments = np.int32(order), np.int32(count), X, norms
         self._kernels["peak"](grid, (launch.SYSTEM_THREADS,), arguments)
-        self.residual(X, B, R, norms, NULL, k, count)()
-        return R, norms
+        return norms
 
     def residual(
         self,

@@ -33,6 +33,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "matrices"
 ALL_SCALARS = bool(os.environ.get("FRONTAL_ALL_SCALARS"))
 # single and double, real and complex are met in half of the time that compiling all four takes
 SCALARS = ("f4", "f8", "c8", "c16") if ALL_SCALARS else ("f8", "c8")
+TYPES = [np.dtype(scalar).type for scalar in SCALARS]
 # scalars of emulated kernels that are left out where a test is run for one of these
 _OTHERS = {"f4": ("c8", "f8"), "c16": ("f8", "c8"), "f": ("F", "d"), "D": ("d", "F")}
 

@@ -29,10 +29,9 @@ from frontal.factor.condition import factor_condition
 from frontal.factor.solve import FactorSolver
 from frontal.numeric.condition import ESTIMATED
 
-from ..conftest import SCALARS
+from ..conftest import TYPES
 from ..matrices import dominant_system, tridiagonal
 
-DTYPES = [np.dtype(scalar).type for scalar in SCALARS]
 KINDS = ["spd", "symmetric", "hermitian", "general"]
 
 
@@ -62,7 +61,7 @@ def at_once(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TYPES)
 @settings(max_examples=30, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(
     n=st.integers(1, 60),
@@ -83,7 +82,7 @@ def test_bits_are_those_of_all_solves(dtype, n, kind, trans, seed):
 
 
 @pytest.mark.parametrize("trans", "NTH")
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_plain_vectors_are_solved_at_once(at_once, kind, dtype, trans):
     A, b = dominant_system(40, kind, dtype, 0)
@@ -95,7 +94,7 @@ def test_plain_vectors_are_solved_at_once(at_once, kind, dtype, trans):
 
 @pytest.mark.parametrize("trans", "NTH")
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TYPES)
 def test_first_solutions_are_judged_alike(monkeypatch, at_once, dtype, kind, trans):
     """Bits and condition numbers, where all columns of the inverse are formed and where not."""
     single = np.dtype(dtype) == np.complex64  # the last bits were seen to differ
@@ -118,7 +117,7 @@ def test_first_solutions_are_judged_alike(monkeypatch, at_once, dtype, kind, tra
 
 @pytest.mark.parametrize("trans", "NTH")
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("dtype", [t for t in TYPES if np.finfo(t).bits == 64])
 def test_estimates_are_those_of_all_factors(monkeypatch, dtype, kind, trans):
     A, _ = dominant_system(33, kind, dtype, 3)
     numeric = frontal.factorize(A, kind=kind, backend="cpu")._numbers.factor
@@ -295,7 +294,7 @@ def test_factors_in_single_of_a_matrix_in_double_are_left_alone(at_once):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TYPES)
 def test_arrays_are_of_the_types_they_are_read_as(monkeypatch, dtype, kind):
     """Compiled code finds them by their addresses, which tell of no type."""
     given = []
@@ -320,7 +319,7 @@ def test_arrays_are_of_the_types_they_are_read_as(monkeypatch, dtype, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TYPES)
 def test_factors_of_a_plan_are_described_as_the_first_that_solved(monkeypatch, dtype, kind):
     """What a factorization writes for solutions to come names its own arrays, and no others."""
     A, b = dominant_system(40, kind, dtype, 7)

@@ -8,6 +8,7 @@ import frontal
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.factor import GpuFactor
 
+from ..conftest import SCALARS
 from ..emulation.traffic import Sparse, forget, put
 from ..matrices import grid_system
 
@@ -15,7 +16,6 @@ pytestmark = pytest.mark.usefixtures("gpu_backend")
 
 B = np.random.default_rng(0).standard_normal((81, 2))
 both = pytest.mark.parametrize("where", ["cpu", "gpu"])
-DTYPES = ["f4", "f8", "c8", "c16"]
 
 
 def unsymmetric(dtype, size=0.3):
@@ -47,7 +47,7 @@ def check(factor, c):
 
 
 @both
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", SCALARS)
 def test_auto_goes_on_with_lu(device, where, dtype):
     s, c = grid_system("spd", dtype), unsymmetric(dtype)
     analysis = frontal.analyze(s, backend=where)
@@ -85,7 +85,7 @@ def test_a_promise_that_is_broken_names_the_entries(device, where, dtype):
 
 
 @both
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", SCALARS)
 def test_rounding_is_forgiven(device, where, dtype):
     """And solutions are those of the matrix that was given."""
     eps = float(np.finfo(dtype).eps)

@@ -15,10 +15,10 @@ from frontal import linalg
 from frontal.factor.analyzed import Analyzed
 from frontal.factor.diagnosis import Diagnosis
 
+from ..conftest import SCALARS
 from ..sequences import DOUBTFUL, HARMLESS, chain, sequence
 
 SAID = {"nothing": 0, "warned": 1, "raised": 2}
-DTYPES = ["f8", "c16", "f4", "c8"]
 
 
 def judged(act):
@@ -69,7 +69,7 @@ def require(found, wanted, X):
 
 
 @pytest.mark.parametrize("family", DOUBTFUL)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", SCALARS)
 def test_refactorize_says_what_a_fresh_factor_says(family, dtype):
     for seed, trans in enumerate("NTH"):
         steps = list(sequence(family, seed, np.dtype(dtype)))

@@ -223,7 +223,7 @@ def test_numba_is_left_as_it_was(parts):
     assert gc.isenabled()
 
 
-SYSTEMS = """
+SYSTEM = """
     import sys
 
     import numba
@@ -237,11 +237,8 @@ SYSTEMS = """
     from frontal import problems
     from frontal.compile import jit
 
-    for A in (
-        problems.poisson2d(12), problems.convdiff2d(12), problems.shifted_laplacian(12, offset=0.1)
-    ):
-        factor = frontal.factorize(A, backend="cpu")
-        print(factor.analysis.method, factor.solve(np.linspace(1, 2, A.shape[0])).tobytes().hex())
+    A = problems.poisson2d(12)
+    print(frontal.solve(A, np.linspace(1, 2, A.shape[0]), backend="cpu").tobytes().hex())
     print(jit.IS_TRIED)
 """
 
@@ -249,16 +246,15 @@ SYSTEMS = """
 def test_numba_as_it_is_gives_the_same_bits(parts):
     """Without patches, as with a version of Numba that this package is not tested with."""
     home = jit._cache_folder().parent
-    (*patched, tried), (*stock, untried) = (
+    (patched, tried), (stock, untried) = (
         subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(SYSTEMS), how],
+            [sys.executable, "-c", textwrap.dedent(SYSTEM), how],
             env=os.environ | {"FRONTAL_CACHE_DIR": str(home / how)},
             capture_output=True, text=True, check=True,
         ).stdout.splitlines()
         for how in ("", "stock")
     )  # fmt: skip
     assert (tried, untried) == ("True", "False")
-    assert [line.split()[0] for line in stock] == ["cholesky", "lu", "ldlt"]
     assert patched == stock
 
 

@@ -10,10 +10,11 @@ import frontal
 from frontal import problems
 from frontal.matrix.half_storage import completed
 
-DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
+from ..conftest import TYPES
+
 PARTS = {"lower": sp.tril, "upper": sp.triu}
 each_part = pytest.mark.parametrize("part", PARTS)
-each_type = pytest.mark.parametrize("dtype", DTYPES)
+each_type = pytest.mark.parametrize("dtype", TYPES)
 
 
 def matrix(kind, dtype, seed=0):

@@ -268,9 +268,9 @@ def inv(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
     --------
     >>> import cupy as cp
     >>> from frontal.gpu import batched
-    >>> batched.inv(cp.array([[2.0, 0.0], [0.0, 4.0]]))
-    array([[0.5 , 0.  ],
-           [0.  , 0.25]])
+    >>> batched.inv(cp.array([[2.0, 1.0], [1.0, 1.0]]))
+    array([[ 1., -1.],
+           [-1.,  2.]])
     """
     inverses, info = cached_call(_inv, ("a",), (a,), (), overwrite_a)
     return outcome("inv", inverses, info, check)

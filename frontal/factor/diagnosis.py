@@ -24,7 +24,8 @@ from . import refine
 from .condition import ConditionEstimate, factor_condition, hides, solution_condition, sure
 from .condition_bounds import WeightedCondition, compare
 from .mixed import ImpreciseError, is_mixed
-from .nullspace import NOISE, NullSpace, null_space
+from .null_proof import NOISE, proved_null_columns
+from .nullspace import NullSpace, null_space
 from .report import warn_of_condition, warn_of_error, warn_of_rank
 from .solution import Solution
 
@@ -136,6 +137,8 @@ class Diagnosis:
             _demand_condition(factor, self.pivot_ratio)
             self.nulls["N"] = None
             return
+        if self.singular == "raise" and not self.regular:
+            self._refuse_proved()
         if self.regular or not self._is_suspected():
             self.nulls["N"] = None
         else:
@@ -151,6 +154,12 @@ class Diagnosis:
         """
         condition = self.condition("N", self.factor.matrix_dtype)
         return not condition.value * eps_of(self.factor.dtype) <= THRESHOLDS.suspected
+
+    def _refuse_proved(self) -> None:
+        """Raise if a few solves prove that A is singular."""
+        columns = proved_null_columns(self.factor)
+        if columns is not None:
+            raise SingularMatrixError.of_rank(self.factor.symbolic.n, columns)
 
     def is_doubtful(self) -> bool:
         """Return whether small pivots leave it open that a seemingly regular A is singular."""

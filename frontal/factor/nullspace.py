@@ -15,13 +15,11 @@ import scipy.sparse as sp
 
 from ..backend.protocol import NumericFactor
 from ..numeric.one_norm import Product
-from ..symbolic.relative_pivots import relative_pivots
 from ..symbolic.scaling import shifted
 from .extreme_scales import Scaled
+from .null_proof import MAX_NULL_ROUNDINGS, are_null, cancellation, extended, tiny_pivots
 from .other_scalings import other_scalings
 
-NOISE = 100  # roundings of the scaled matrix: smaller pivots may be rounding errors
-_MAX_NULL_ROUNDINGS = 4  # largest |A' v| of a unit vector v that proves A singular
 _MAX_COUNTED_ROUNDINGS = 8  # largest |A' v| of further null vectors
 _MAX_CORRECTIONS = 4  # of a set of null vectors
 _MAX_SMALL_CORRECTION = 0.01  # norm; unit vectors stay nearly orthonormal
@@ -65,8 +63,9 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
     if not null.size:
         return None
     V, column = null.V, scaled.sides(trans)[1]
-    singular = _in_all_scalings(null, factor, scaled, trans)
-    if not singular or not _in_other_scalings(null, factor, scaled, trans):
+    proved = _is_proved(null, factor, scaled, trans)
+    singular = proved or _in_all_scalings(null, factor, scaled, trans)
+    if not proved and not (singular and _in_other_scalings(null, factor, scaled, trans)):
         V = V[:, :0]
     p = V.shape[1]
     order = scipy.linalg.qr(V.conj().T, mode="r", pivoting=True)[1]
@@ -100,8 +99,7 @@ class _NullOperator(NamedTuple):
         cls, factor: NumericFactor, scaled: Scaled, trans: str
     ) -> tuple[_NullOperator, _NullOperator]:
         """Create the operators of op(A') and of its adjoint."""
-        A = scaled.op(trans)[0]
-        A = A.astype(np.result_type(A.dtype, np.longdouble))
+        A = extended(scaled.op(trans)[0])
         solves = (scaled.solver(factor, one) for one in (trans, "H" if trans == "N" else "N"))
         solve, solve_adjoint = solves
         return cls(A, solve), cls(A.conj().T, solve_adjoint)
@@ -156,8 +154,15 @@ class _Null(NamedTuple):
 
 def _count(size: np.ndarray, small: float) -> int:
     """Return the number of null vectors, by the ascending norms of their images."""
-    certain = size.size > 0 and size[0] <= _MAX_NULL_ROUNDINGS * small
+    certain = size.size > 0 and size[0] <= MAX_NULL_ROUNDINGS * small
     return int((size <= _MAX_COUNTED_ROUNDINGS * small).sum()) if certain else 0
+
+
+def _is_proved(null: _Null, factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
+    """Return whether roundings of single entries of A make one of the vectors a null vector."""
+    A, moduli = scaled.op(trans)
+    limit = MAX_NULL_ROUNDINGS * float(np.finfo(factor.dtype).eps) / cancellation(scaled.A)
+    return bool(are_null(extended(A) @ null.V, moduli, null.V, limit).any())
 
 
 def _in_all_scalings(null: _Null, factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
@@ -209,7 +214,7 @@ def _by_distance(
         np.linalg.qr(X * np.sqrt((image + floor) / (x + floor))[:, None])[1]
         for X, x, image in ((V, v, moduli.T @ u), (U, u, moduli @ v))
     )
-    inner = (U.conj().T @ (A.astype(np.result_type(A.dtype, np.longdouble)) @ V)).astype(V.dtype)
+    inner = (U.conj().T @ (extended(A) @ V)).astype(V.dtype)
     inner = np.linalg.solve(left_factor.conj().T, np.linalg.solve(right_factor.T, inner.T).T)
     left_rotation, size, right_rotation = np.linalg.svd(inner)
     V = V @ np.linalg.solve(right_factor, right_rotation[::-1].conj().T)
@@ -227,8 +232,7 @@ def _norm_of_moduli(A: sp.sparray) -> tuple[float, float]:
             norm = max(norm, size) if np.isfinite(size) else norm
             z = A.T @ image
             z = z / (z.max() or 1.0)
-    most = [np.diff(M.tocsc().indptr).max() for M in (A, A.T)]
-    return norm, float(min(A.shape[0] ** 0.5, (most[0] * most[1]) ** 0.25))
+    return norm, cancellation(A)
 
 
 @np.errstate(all="ignore")
@@ -259,10 +263,7 @@ def _near_null(
 
 def _max_vectors(factor: NumericFactor) -> int:
     """Return the limit of sought vectors, at least the number of tiny and perturbed pivots."""
-    coupling, symbolic = factor.subdiagonal(), factor.symbolic
-    size = relative_pivots(factor.diagonal(), factor.matrix, symbolic, factor.scaling, coupling)
-    small = int((size <= NOISE * np.finfo(factor.dtype).eps).sum())
-    return max(_MAX_NULL_VECTORS, small + factor.perturbed)
+    return max(_MAX_NULL_VECTORS, tiny_pivots(factor))
 
 
 def _deflated(solve: Product, B: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:

@@ -12,6 +12,8 @@ from threadpoolctl import threadpool_limits
 
 import frontal
 from frontal import linalg, problems
+from frontal.factor.diagnosis import Diagnosis
+from frontal.factor.null_proof import are_null, proved_null_columns
 
 
 def laplacian(k):
@@ -62,6 +64,46 @@ def test_rank_and_null_columns(name):
         others = np.delete(A.toarray(), error.null_columns, axis=1)
         assert (size > 100 * eps * size[0]).sum() == n - p
         assert np.linalg.svd(others, compute_uv=False)[-1] > 100 * eps * size[0]
+
+
+PROVED = {  # and the number of null vectors
+    "cholesky": (laplacian(20), 1),
+    "beside a regular block": (sp.block_diag([problems.poisson2d(9), laplacian(7)], "csc"), 1),
+    "split": (sp.block_diag([laplacian(8), laplacian(5), laplacian(6)], "csc"), 3),
+    "scaled": CASES["scaled"],
+    "unsymmetric": (laplacian(9) @ sp.csc_array(problems.convdiff2d(9)), 1),
+    "complex": (sp.csc_array(laplacian(9) * (1 + 2j)), 1),
+    "single precision": (laplacian(5).astype("f4"), 1),
+}
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_few_solves_prove_that_a_matrix_is_singular(name, monkeypatch):
+    A, p = PROVED[name]
+    monkeypatch.setattr(Diagnosis, "seek_nulls", lambda _: pytest.fail("a search"))
+    with pytest.raises(frontal.SingularMatrixError) as caught:
+        frontal.factorize(A, backend="cpu")
+    assert caught.value.rank == A.shape[0] - p
+    columns = caught.value.null_columns
+    others = np.delete(A.toarray().astype(np.result_type(A, float)), columns, axis=1)
+    assert columns.size == p
+    if name != "scaled":
+        assert np.linalg.svd(others, compute_uv=False)[-1] > 1e-3
+
+
+def test_no_proof_in_one_scaling_alone():
+    """A graded regular block beside a singular one: one of two tiny pivots is no null vector."""
+    graded = sp.csc_array([[1.0, 1.0], [1.0, 1.0 + 2.0**-46]])
+    for block in (laplacian(5), problems.poisson2d(5)):
+        A = sp.block_diag([graded, block], "csc")
+        factor = frontal.factorize(A, kind="symmetric", singular="allow", backend="cpu")
+        assert proved_null_columns(factor._numbers.factor) is None
+
+
+def test_each_component_of_an_image_must_be_small():
+    eps = np.finfo(float).eps
+    image, moduli = np.array([[0, 0], [eps, 0]]), sp.diags_array([1.0, 1e-12])
+    np.testing.assert_array_equal(are_null(image, moduli, np.ones((2, 2)), 4 * eps), [False, True])
 
 
 @pytest.mark.parametrize(("grids", "edge"), [(40, 6), (70, 3)])

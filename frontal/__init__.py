@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         PerformanceWarning,
         SingularMatrixError,
         SolutionOverflowError,
+        TriangleWarning,
     )
     from .factor.analysis import Analysis
     from .factor.factor import Factor
@@ -65,6 +66,7 @@ _HOME = {
     "PerformanceWarning": "errors",
     "SingularMatrixError": "errors",
     "SolutionOverflowError": "errors",
+    "TriangleWarning": "errors",
 }
 _MODULES = ("gpu", "io", "linalg", "ordering", "problems")
 
@@ -88,6 +90,7 @@ __all__ = [
     "SolutionOverflowError",
     "SolveInfo",
     "Solver",
+    "TriangleWarning",
     "analyze",
     "factorize",
     "factorize_batch",

@@ -12,12 +12,13 @@ from ._typing import MatrixLike
 from .analysis_cache import AnalysisCache
 from .backend.choose import prewarm
 from .backend.protocol import Progress
-from .errors import FactorMemoryError, SingularMatrixError
+from .errors import FactorMemoryError, SingularMatrixError, TriangleWarning, warn
 from .factor.analysis import Analysis
 from .factor.factor import Factor
 from .factor.mixed import require_refinement
-from .matrix.canonical import Canonical
+from .matrix.canonical import Canonical, check_rhs
 from .matrix.complete import to_canonical
+from .matrix.symmetry import lone_triangle
 from .symbolic.phase import SymbolicOptions
 
 _MAX_CACHED_COLUMNS = 2000  # columns; up to here the analysis takes half the time of a solve
@@ -112,7 +113,11 @@ def solve(
     known = options.lookup(A, triangle) if dtype == _dtype_of(A) else None
     if known is None:
         matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
+        check_rhs(b, matrix.n, matrix.dtype)
+        _warn_of_lone_triangle(matrix, kind)
         known = matrix, options.cached_analysis(matrix)
+    else:
+        check_rhs(b, known[0].n, dtype)
     matrix, analysis = known
     factor = Factor.from_matrix(
         matrix, analysis, singular=singular, precision=precision, memory=memory
@@ -167,6 +172,7 @@ def analyze(
     """
     options = _AnalysisOptions(kind, ordering, backend, reuse, progress)
     matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite)
+    _warn_of_lone_triangle(matrix, kind)
     try:
         return options.analyze(matrix)
     except SingularMatrixError:
@@ -258,6 +264,7 @@ def factorize(
     known = options.lookup(A, triangle)
     if known is None:
         matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
+        _warn_of_lone_triangle(matrix, kind)
         known = matrix, options.cached_analysis(matrix)
     return Factor.from_matrix(*known, **more)
 
@@ -306,6 +313,20 @@ class _AnalysisOptions(NamedTuple):
             )
         except MemoryError as error:
             raise FactorMemoryError.from_error(error) from None
+
+
+def _warn_of_lone_triangle(matrix: Canonical, kind: str) -> None:
+    """Warn if half of a symmetric matrix may have been given without ``triangle``."""
+    if kind != "auto" or matrix.method.one_triangle:
+        return
+    side = lone_triangle(matrix.indptr, matrix.indices)
+    if side:
+        name = ("lower", "upper")[side - 1]
+        warn(
+            f"the matrix is {name} triangular and is solved as it is. Try: triangle={name!r} if it "
+            "is half of a symmetric matrix, kind='general' if it is triangular",
+            TriangleWarning,
+        )
 
 
 def _falls_back(kind: str, matrix: Canonical) -> bool:

@@ -371,6 +371,10 @@ class PerformanceWarning(UserWarning):
     """The result is accurate but was computed by a slower method than requested."""
 
 
+class TriangleWarning(UserWarning):
+    """One triangle is stored: A is solved as it is, but half of a symmetric matrix may be meant."""
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the first line outside of this package, which the user can change."""
     frame, level = sys._getframe(1), 2

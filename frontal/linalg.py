@@ -349,8 +349,11 @@ def _ordering(permc_spec: object) -> str:
 
 def _factor(A: Sparse, ordering: str, singular: str) -> Factor:
     """Factorize A as `frontal.factorize`, with a cached analysis if there is one."""
-    matrix = to_canonical(A, None, ordered=True)
-    return Factor.from_matrix(matrix, analyses.get(matrix, ordering), singular=singular)
+    known = analyses.lookup(A) if ordering == "auto" else None
+    if known is None:
+        matrix = to_canonical(A, None, ordered=True)
+        known = matrix, analyses.get(matrix, ordering)
+    return Factor.from_matrix(*known, singular=singular)
 
 
 def _factorized(A: Sparse, ordering: str, singular: str) -> Factor:

@@ -144,8 +144,8 @@ def canonical(
     kind : str
         ``"auto"``, ``"spd"`` (also ``"posdef"``, ``"hpd"``, ``"positive definite"``),
         ``"symmetric"``, ``"hermitian"`` or ``"general"``. The promised symmetry is checked up to
-        rounding, on both triangles. ``"auto"`` becomes ``"spd"`` for an exactly Hermitian matrix
-        with a positive diagonal, ``"hermitian"`` or ``"symmetric"`` if A is exactly that.
+        rounding, on both triangles. ``"auto"`` becomes ``"spd"`` for a Hermitian matrix with a
+        positive diagonal, ``"hermitian"`` or ``"symmetric"`` if A is that, up to rounding.
     check_finite : bool
         Refuse NaN and infinity.
     dtype : data type, optional
@@ -281,6 +281,12 @@ def prepare_rhs(
     if restore is np.asarray:
         return B, _first_column if single else restore
     return B, lambda X: restore(X[:, 0] if single else X)
+
+
+def check_rhs(b: MatrixLike, n: int, dtype: DTypeLike) -> None:
+    """Raise the errors of `prepare_rhs`, before other work is done; b on a device is not copied."""
+    if not on_device(b):
+        prepare_rhs(b, n, dtype)
 
 
 def _first_column(X: np.ndarray) -> np.ndarray:

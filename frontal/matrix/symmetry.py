@@ -114,17 +114,44 @@ def structure(indptr, indices, data):
 def method_of(
     kind: str, structure: int, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray
 ) -> Method:
-    """Return the method for a stated kind, or for the exact symmetry of A."""
+    """Return the method for a stated kind, or for the symmetry of A up to rounding."""
     if kind == "spd":
         return CHOLESKY
     if kind in ("symmetric", "hermitian"):
         return symmetric_method(data.dtype, kind == "hermitian")
     if kind == "general":
         return LU
-    if structure == UNSYMMETRIC and data.dtype.kind == "c":
-        same = compare_triangles(indptr, indices, data, False) != UNSYMMETRIC
-        structure = TRANSPOSED if same else UNSYMMETRIC
+    if structure == UNSYMMETRIC:
+        structure = _structure_up_to_rounding(indptr, indices, data)
     return method_for(structure, data.dtype)
+
+
+def _structure_up_to_rounding(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> int:
+    """Return the result of `structure` for a matrix that is not exactly Hermitian.
+
+    Assembled matrices are symmetric up to the rounding of their sums (`slack_of`).
+    """
+    if compare_triangles(indptr, indices, None, False) == UNSYMMETRIC:
+        return UNSYMMETRIC
+    slack = slack_of(indptr, indices, data, roundings_of(data.dtype))
+    found = compare_triangles(indptr, indices, data, True, slack)
+    if found == UNSYMMETRIC and data.dtype.kind == "c":
+        same = compare_triangles(indptr, indices, data, False, slack) != UNSYMMETRIC
+        return TRANSPOSED if same else UNSYMMETRIC
+    return found
+
+
+@brief
+def lone_triangle(indptr, indices):
+    """Return 1 if entries off the diagonal are all below it, 2 if they are all above it; else 0."""
+    below = above = False
+    for j in range(indptr.size - 1):
+        for p in range(indptr[j], indptr[j + 1]):
+            below |= indices[p] > j
+            above |= indices[p] < j
+        if below and above:
+            return 0
+    return 1 if below else 2 if above else 0
 
 
 def method_for(structure: int, dtype: np.dtype) -> Method:

@@ -218,6 +218,13 @@ def test_sizes_that_do_not_fit(b):
             function()
 
 
+@pytest.mark.parametrize("b", [np.ones(N + 1), np.full(N, np.nan)])
+def test_right_hand_sides_are_checked_before_any_work(b, monkeypatch):
+    monkeypatch.setattr("frontal.api.Factor.from_matrix", lambda *_, **__: pytest.fail("work"))
+    with pytest.raises(ValueError, match=r"^b"):
+        frontal.solve(SPD, b)
+
+
 # --- scalar types ----------------------------------------------------------------------------
 
 

@@ -253,13 +253,20 @@ def test_a_promise_is_kept_up_to_rounding(scale):
     dense = hermitian() * scale
     dense[0, 1] = dense[1, 0] = scale
     dense[0, 1] += 4e-16 * scale
-    assert canonical(sp.csc_array(dense)).method is LU
-    matrix = canonical(sp.csc_array(dense), kind="spd")
-    assert matrix.method is CHOLESKY
-    assert not matrix.hermitian
+    for kind in ("spd", "auto"):
+        matrix = canonical(sp.csc_array(dense), kind=kind)
+        assert matrix.method is CHOLESKY
+        assert not matrix.hermitian
     dense[0, 1] += 1e-12 * scale
+    assert canonical(sp.csc_array(dense)).method is LU
     with pytest.raises(ValueError, match="requires"):
         canonical(sp.csc_array(dense), kind="spd")
+
+
+def test_symmetric_up_to_rounding_beside_a_huge_entry():
+    A = sp.block_diag([[[1e17]], [[2.0, 1.0], [1.0 + 1e-10, 2.0]]], "csc")
+    assert canonical(A).method is LU
+    assert canonical(sp.csc_array(np.array([[1j, 2], [2 + 1e-16j, 1]]))).method is LDLT
 
 
 def test_complex_symmetric_is_not_hermitian():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -51,6 +53,19 @@ def test_a_triangle_is_the_matrix(dtype, kind, part, form):
     analysis = frontal.analyze(T, kind=kind, triangle=part)
     assert np.array_equal(analysis.perm, frontal.analyze(A, kind=kind).perm)
     assert like(frontal.factorize(T, analysis, triangle=part).solve(b), expected)
+
+
+@each_part
+def test_a_lone_triangle_gives_a_warning(part):
+    T, b = sp.csc_array(PARTS[part](problems.poisson2d(4))), np.ones(16)
+    with pytest.warns(frontal.TriangleWarning, match=f"triangle='{part}'"):
+        x = frontal.solve(T, b)
+    assert like(x, np.linalg.solve(T.toarray(), b))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frontal.solve(T, b, kind="general")
+        frontal.solve(sp.eye_array(16, format="csc"), b)
+        frontal.solve(sp.csc_array(problems.convdiff2d(4)), b)
 
 
 @each_part

@@ -12,13 +12,12 @@ from ._typing import MatrixLike
 from .analysis_cache import AnalysisCache
 from .backend.choose import prewarm
 from .backend.protocol import Progress
-from .errors import FactorMemoryError, SingularMatrixError, TriangleWarning, warn
+from .errors import FactorMemoryError, SingularMatrixError
 from .factor.analysis import Analysis
 from .factor.factor import Factor
 from .factor.mixed import require_refinement
 from .matrix.canonical import Canonical, check_rhs
-from .matrix.complete import to_canonical
-from .matrix.symmetry import lone_triangle
+from .matrix.complete import to_canonical, warn_of_lone_triangle
 from .symbolic.phase import SymbolicOptions
 
 _MAX_CACHED_COLUMNS = 2000  # columns; up to here the analysis takes half the time of a solve
@@ -114,7 +113,7 @@ def solve(
     if known is None:
         matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
         check_rhs(b, matrix.n, matrix.dtype)
-        _warn_of_lone_triangle(matrix, kind)
+        warn_of_lone_triangle(matrix, kind)
         known = matrix, options.cached_analysis(matrix)
     else:
         check_rhs(b, known[0].n, dtype)
@@ -172,7 +171,7 @@ def analyze(
     """
     options = _AnalysisOptions(kind, ordering, backend, reuse, progress)
     matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite)
-    _warn_of_lone_triangle(matrix, kind)
+    warn_of_lone_triangle(matrix, kind)
     try:
         return options.analyze(matrix)
     except SingularMatrixError:
@@ -264,7 +263,7 @@ def factorize(
     known = options.lookup(A, triangle)
     if known is None:
         matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
-        _warn_of_lone_triangle(matrix, kind)
+        warn_of_lone_triangle(matrix, kind)
         known = matrix, options.cached_analysis(matrix)
     return Factor.from_matrix(*known, **more)
 
@@ -313,20 +312,6 @@ class _AnalysisOptions(NamedTuple):
             )
         except MemoryError as error:
             raise FactorMemoryError.from_error(error) from None
-
-
-def _warn_of_lone_triangle(matrix: Canonical, kind: str) -> None:
-    """Warn if half of a symmetric matrix may have been given without ``triangle``."""
-    if kind != "auto" or matrix.method.one_triangle:
-        return
-    side = lone_triangle(matrix.indptr, matrix.indices)
-    if side:
-        name = ("lower", "upper")[side - 1]
-        warn(
-            f"the matrix is {name} triangular and is solved as it is. Try: triangle={name!r} if it "
-            "is half of a symmetric matrix, kind='general' if it is triangular",
-            TriangleWarning,
-        )
 
 
 def _falls_back(kind: str, matrix: Canonical) -> bool:

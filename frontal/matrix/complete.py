@@ -10,8 +10,10 @@ from numpy.typing import DTypeLike
 
 from .._typing import MatrixLike
 from ..compile import workers
+from ..errors import TriangleWarning, warn
 from .canonical import KINDS, Canonical, canonical
 from .half_storage import TRIANGLES, completed
+from .symmetry import lone_triangle
 
 
 def to_canonical(
@@ -63,6 +65,20 @@ def to_canonical(
     matrix = canonical(sp.csc_array((data, indices, indptr), shape=stored.shape), **options)
     order = stored.order and replace(stored.order, triangle=half)
     return replace(matrix, order=order)
+
+
+def warn_of_lone_triangle(matrix: Canonical, kind: str) -> None:
+    """Warn if half of a symmetric matrix may have been given without ``triangle``."""
+    if kind != "auto" or matrix.method.one_triangle:
+        return
+    side = lone_triangle(matrix.indptr, matrix.indices)
+    if side:
+        name = ("lower", "upper")[side - 1]
+        warn(
+            f"the matrix is {name} triangular and is solved as it is. Try: triangle={name!r} if it "
+            "is half of a symmetric matrix, kind='general' if it is triangular",
+            TriangleWarning,
+        )
 
 
 def _require_kind(kind: str, triangle: str, dtype: np.dtype) -> None:

@@ -1,4 +1,4 @@
-"""Sparse systems that are solved: generated ones by ``name:size``, and Matrix Market files."""
+"""Sparse systems that are solved: generated ones, those of packages, and Matrix Market files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from benchmarks.harness import packaged
 from benchmarks.harness.records import ROOT
 
 MATRICES = ROOT.parent / "shared" / "matrices"  # larger real matrices, where present
@@ -30,9 +31,12 @@ def files(folder: Path, smallest: int) -> list[str]:
 
 
 def read(problem: str) -> sp.csc_array:
-    """Return the matrix of a generated problem or of a file."""
+    """Return the matrix of a generated problem, of a package or of a file."""
     if is_file(problem):
         return sp.csc_array(scipy.io.mmread(problem))
+    matrix = packaged.read(problem)
+    if matrix is not None:
+        return matrix
     from frontal import problems
 
     return sp.csc_array(problems.from_name(problem))

@@ -246,6 +246,78 @@ class Mumps(Peer):
         return {"nnz_factor": int(found[29]), "ordering": self.ordering, "delayed": int(found[13])}
 
 
+class Klu(Peer):
+    """KLU by its C interface, in the library that kvxopt brings, with its default parameters."""
+
+    def __init__(self, A, spd: bool):
+        import kvxopt
+
+        folder = Path(kvxopt.__file__).parent.with_name("kvxopt.libs")
+        self.library = ctypes.CDLL(str(next(folder.glob("libklu-*.so*"))))
+        A = sp.csc_array(A)
+        A.sort_indices()
+        self.indptr, self.indices = A.indptr.astype(np.int32), A.indices.astype(np.int32)
+        complex_ = A.dtype.kind == "c"
+        self.data = A.data.astype(complex if complex_ else float)
+        self.letter = "z_" if complex_ else ""
+        self.common = ctypes.create_string_buffer(4096)  # larger than a klu_common
+        self.library.klu_defaults(self.common)
+
+    def call(self, name: str, *arguments):
+        function = getattr(self.library, f"klu_{name}")
+        function.restype = ctypes.c_void_p
+        result = function(*arguments, self.common)
+        if not result:
+            raise RuntimeError(f"KLU could not {name}")
+        return ctypes.c_void_p(result)
+
+    def analyze(self):
+        n, pattern = self.indptr.size - 1, (self.indptr.ctypes, self.indices.ctypes)
+        self.symbolic = self.call("analyze", n, *pattern)
+
+    def _numeric(self, name: str, *more):
+        arrays = (v.ctypes for v in (self.indptr, self.indices, self.data))
+        return self.call(self.letter + name, *arrays, self.symbolic, *more)
+
+    def factor(self):
+        self.numeric = self._numeric("factor")
+
+    def refactor(self):
+        self._numeric("refactor", self.numeric)
+
+    def solve(self, B):
+        X = np.array(B, self.data.dtype, order="F")
+        columns = 1 if X.ndim == 1 else X.shape[1]
+        factors = self.symbolic, self.numeric
+        self.call(self.letter + "solve", *factors, X.shape[0], columns, X.ctypes)
+        return X
+
+
+class Umfpack(Peer):
+    """UMFPACK through kvxopt, with its default parameters; it pivots anew in a refactorization."""
+
+    def __init__(self, A, spd: bool):
+        from kvxopt import matrix, spmatrix, umfpack
+
+        self.library, self.dense = umfpack, matrix
+        coo = sp.coo_array(A)
+        entries = (matrix(v.tolist()) for v in (coo.data, coo.row, coo.col))
+        self.A = spmatrix(*entries, A.shape, "z" if coo.dtype.kind == "c" else "d")
+
+    def analyze(self):
+        self.symbolic = self.library.symbolic(self.A)
+
+    def factor(self):
+        self.numeric = self.library.numeric(self.A, self.symbolic)
+
+    refactor = factor
+
+    def solve(self, B):
+        X = self.dense(B)
+        self.library.solve(self.A, self.numeric, X)
+        return np.asarray(X).reshape(B.shape, order="F")
+
+
 def upper_triangle(A):
     """Return the upper triangle with every diagonal entry stored, as PARDISO wants it."""
     coo = sp.triu(A, format="coo")
@@ -297,5 +369,7 @@ SOLVERS = {
     "pardiso-sym": Solver(Pardiso, "pypardiso", ("symmetric",), {"structure": "symmetric"}),
     "mumps": Solver(Mumps, "mumps", ("symmetric", "general"), threaded=False),
     "mumps-sym": Solver(Mumps, "mumps", ("symmetric",), {"symmetric": True}, threaded=False),
+    "klu": Solver(Klu, "kvxopt", threaded=False),
+    "umfpack": Solver(Umfpack, "kvxopt", threaded=False),
     "superlu": Solver(SuperLU, "scipy", threaded=False),
 }

@@ -106,15 +106,14 @@ class Diagnosis:
     # --- of a factor -------------------------------------------------------------------------
 
     def examine(
-        self, backward_error: Callable[[np.ndarray], float], before: Diagnosis | None
+        self, refined: Callable[[np.ndarray], BackwardErrors | None], before: Diagnosis | None
     ) -> None:
         """Look for evidence that A is singular, if small pivots make that likely.
 
         Parameters
         ----------
-        backward_error : callable
-            Return the backward error of a refined solution for an (n, 1) right-hand side on the
-            host.
+        refined : callable
+            Return the errors of a refined solution for an (n, 1) right-hand side on the host.
         before : Diagnosis, optional
             Diagnosis of other values of the pattern; only `certifies` and `warned` are reused.
 
@@ -144,7 +143,7 @@ class Diagnosis:
         else:
             self.seek_nulls()
         if self.null_space is None:
-            _demand_solutions(factor, backward_error)
+            _demand_solutions(factor, refined)
 
     def _is_suspected(self) -> bool:
         """Return whether, by its condition number, A may be singular in all scalings.
@@ -342,14 +341,20 @@ class Diagnosis:
         return trans != "N" and not self.factor.symbolic.method.one_triangle, eps_of(dtype)
 
 
-def _demand_solutions(factor: NumericFactor, backward_error: Callable[[np.ndarray], float]) -> None:
-    """Raise if a factor with small pivots gives no accurate solutions."""
+def _demand_solutions(
+    factor: NumericFactor, refined: Callable[[np.ndarray], BackwardErrors | None]
+) -> None:
+    """Raise if a factor with small pivots gives no accurate solutions, in the norm and by rows.
+
+    Beside a huge solution the norm hides a row that is not solved.
+    """
     b = np.random.default_rng(0).standard_normal((factor.symbolic.n, 1)).astype(factor.dtype)
     rows = 1.0 if factor.scaling is None else factor.scaling.row[:, None]
     with np.errstate(all="ignore"):
         b = np.asfortranarray((b / rows).astype(factor.dtype))
     b[~np.isfinite(b)] = 0
-    if not backward_error(b) <= np.finfo(factor.dtype).eps ** 0.75:
+    errors, eps = refined(b), float(np.finfo(factor.dtype).eps)
+    if errors is None or not (errors.worst_normwise <= eps**0.75 and errors.worst <= eps**0.5):
         raise SingularMatrixError.numerical(
             smallest_pivot_column(factor), dtype=factor.matrix_dtype
         )
@@ -377,7 +382,9 @@ def _require_condition(estimate: ConditionEstimate, eps: float) -> None:
 
 
 def smallest_pivot_column(factor: NumericFactor) -> int:
-    """Return the column of A with the smallest relative pivot."""
+    """Return the first null column of A; without one, that with the smallest relative pivot."""
     coupling, symbolic = factor.subdiagonal(), factor.symbolic
+    if factor.nulls.size:
+        return int(symbolic.perm[factor.nulls[0]])
     size = relative_pivots(factor.diagonal(), factor.matrix, symbolic, factor.scaling, coupling)
     return int(symbolic.perm[int(np.argmin(size))])

@@ -194,11 +194,10 @@ class FactorSolver:
     def examine(self, before: Diagnosis | None = None) -> None:
         """Look for evidence that A is singular if pivots are small; see `Diagnosis.examine`."""
 
-        def backward_error(B: np.ndarray) -> float:
-            errors = self._refined(self.factor.upload(B), "N", None, True).errors
-            return np.inf if errors is None else errors.worst_normwise
+        def refined(B: np.ndarray) -> BackwardErrors | None:
+            return self._refined(self.factor.upload(B), "N", None, True).errors
 
-        self.verdict.examine(backward_error, before)
+        self.verdict.examine(refined, before)
 
     def fixes(self) -> bool:
         """Return whether solutions of consistent singular systems are zero in null columns."""

@@ -100,6 +100,21 @@ def test_no_proof_in_one_scaling_alone():
         assert proved_null_columns(factor._numbers.factor) is None
 
 
+def test_a_zero_row_beside_a_huge_solution_is_refused():
+    """The solution grows from block to block, so that the norm of a residual hides the row."""
+    blocks = sp.block_diag([[[2.0, 1.0], [1.0, 3.0]]] * 20, "csc")
+    couplings = sp.diags_array(np.tile([0.0, 0.5], 20)[:-1], offsets=1, shape=(40, 40))
+    A = sp.csc_array(blocks + couplings)
+    A.sort_indices()
+    factor = frontal.factorize(A, kind="general", backend="cpu")
+    values = A.data.copy()
+    column = np.repeat(np.arange(40), np.diff(A.indptr))
+    last = (A.indices >= 38) & (column >= 38)
+    values[last] = 0, 0, 1, 0  # the last block by columns: [[0, 1], [0, 0]]
+    with pytest.raises(frontal.SingularMatrixError):
+        factor.refactorize(values)
+
+
 def test_each_component_of_an_image_must_be_small():
     eps = np.finfo(float).eps
     image, moduli = np.array([[0, 0], [eps, 0]]), sp.diags_array([1.0, 1e-12])

@@ -253,7 +253,8 @@ def test_a_solution_of_no_digits_is_looked_at_alone(least, above, monkeypatch):
 def test_solution_of_own_condition_passes_on_a_device(least):
     """The inverse has entries of 1.9^48, which this right-hand side does not meet."""
     A = sp.diags_array([np.ones(49), np.full(48, -1.9)], offsets=[0, 1], format="csc")
-    factors, b = frontal.factorize_batch(A, np.stack([A.data] * 3), backend="gpu"), np.eye(49)[0]
+    values, b = np.stack([A.data] * 3), np.eye(49)[0]
+    factors = frontal.factorize_batch(A, values, kind="general", backend="gpu")
     x, info = factors.solve(b, return_info=True)
     np.testing.assert_array_equal(x, np.stack([b] * 3))
     assert (info.condition < 10).all()

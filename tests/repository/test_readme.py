@@ -74,7 +74,7 @@ def test_the_environment_variables_are_those_of_the_code():
 
 
 def test_every_error_is_listed():
-    kinds = (errors.FrontalError, errors.IllConditionedWarning, errors.PerformanceWarning)
+    kinds = (errors.FrontalError, UserWarning, errors.IllConditionedWarning)
     items = (vars(errors) | vars(gpu) | vars(metis)).items()
     there = {n for n, item in items if isinstance(item, type) and issubclass(item, kinds)}
     assert there - {"FrontalError"} == first_column("Errors")

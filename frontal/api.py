@@ -112,12 +112,11 @@ def solve(
     known = options.lookup(A, triangle) if dtype == _dtype_of(A) else None
     if known is None:
         matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
-        check_rhs(b, matrix.n, matrix.dtype)
         warn_of_lone_triangle(matrix, kind)
-        known = matrix, options.cached_analysis(matrix)
     else:
-        check_rhs(b, known[0].n, dtype)
-    matrix, analysis = known
+        matrix = known[0]
+    check_rhs(b, matrix.n, matrix.dtype)
+    analysis = options.cached_analysis(matrix) if known is None else known[1]
     factor = Factor.from_matrix(
         matrix, analysis, singular=singular, precision=precision, memory=memory
     )

@@ -368,10 +368,10 @@ def _compressed(A: MatrixLike, formats: tuple[str, ...], message: str) -> Sparse
     """Return A in one of `formats`, with SciPy's warning if it must be converted."""
     matrix = for_scipy(A)
     refuse_masked(matrix, "A")
-    if not (is_sparse(matrix) and matrix.format in formats):
-        warn(message, SparseEfficiencyWarning)
-        return sp.csc_array(checked(matrix, "A") if is_sparse(matrix) else matrix)
-    return matrix
+    if is_sparse(matrix) and matrix.format in formats:
+        return matrix
+    warn(message, SparseEfficiencyWarning)
+    return sp.csc_array(checked(matrix, "A") if is_sparse(matrix) else matrix)
 
 
 def _promoted(A: Sparse, rhs_dtype: np.dtype) -> Sparse:

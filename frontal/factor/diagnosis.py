@@ -383,8 +383,9 @@ def _require_condition(estimate: ConditionEstimate, eps: float) -> None:
 
 def smallest_pivot_column(factor: NumericFactor) -> int:
     """Return the first null column of A; without one, that with the smallest relative pivot."""
-    coupling, symbolic = factor.subdiagonal(), factor.symbolic
+    symbolic = factor.symbolic
     if factor.nulls.size:
         return int(symbolic.perm[factor.nulls[0]])
+    coupling = factor.subdiagonal()
     size = relative_pivots(factor.diagonal(), factor.matrix, symbolic, factor.scaling, coupling)
     return int(symbolic.perm[int(np.argmin(size))])

@@ -35,6 +35,11 @@ def cancellation(A: sp.sparray) -> float:
     return float(min(A.shape[0] ** 0.5, (rows * np.diff(A.indptr).max(initial=0)) ** 0.25))
 
 
+def largest_null_error(factor: NumericFactor, A: sp.sparray) -> float:
+    """Return the largest ratio of |A v| to |A| |v| in a component of a null vector v."""
+    return MAX_NULL_ROUNDINGS * float(np.finfo(factor.dtype).eps) / cancellation(A)
+
+
 @np.errstate(all="ignore")
 def proved_null_columns(factor: NumericFactor) -> np.ndarray | None:
     """Return columns of A that are linear combinations of the others, one for each tiny pivot.
@@ -46,7 +51,7 @@ def proved_null_columns(factor: NumericFactor) -> np.ndarray | None:
         return None
     scaled = Scaled.from_factor(factor)
     A, solve = extended(scaled.A), scaled.solver(factor, "N")
-    limit = MAX_NULL_ROUNDINGS * float(np.finfo(factor.dtype).eps) / cancellation(scaled.A)
+    limit = largest_null_error(factor, scaled.A)
     dtype = np.result_type(factor.dtype, np.float64)
     X = solve(np.random.default_rng(0).standard_normal((A.shape[0], count)).astype(dtype))
     if not np.isfinite(X).all():

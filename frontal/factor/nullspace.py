@@ -17,7 +17,14 @@ from ..backend.protocol import NumericFactor
 from ..numeric.one_norm import Product
 from ..symbolic.scaling import shifted
 from .extreme_scales import Scaled
-from .null_proof import MAX_NULL_ROUNDINGS, are_null, cancellation, extended, tiny_pivots
+from .null_proof import (
+    MAX_NULL_ROUNDINGS,
+    are_null,
+    cancellation,
+    extended,
+    largest_null_error,
+    tiny_pivots,
+)
 from .other_scalings import other_scalings
 
 _MAX_COUNTED_ROUNDINGS = 8  # largest |A' v| of further null vectors
@@ -63,10 +70,10 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
     if not null.size:
         return None
     V, column = null.V, scaled.sides(trans)[1]
-    proved = _is_proved(null, factor, scaled, trans)
-    singular = proved or _in_all_scalings(null, factor, scaled, trans)
-    if not proved and not (singular and _in_other_scalings(null, factor, scaled, trans)):
-        V = V[:, :0]
+    if not _is_proved(null, factor, scaled, trans):
+        singular = _in_all_scalings(null, factor, scaled, trans)
+        if not singular or not _in_other_scalings(null, factor, scaled, trans):
+            V = V[:, :0]
     p = V.shape[1]
     order = scipy.linalg.qr(V.conj().T, mode="r", pivoting=True)[1]
     columns = np.sort(order[:p])
@@ -161,7 +168,7 @@ def _count(size: np.ndarray, small: float) -> int:
 def _is_proved(null: _Null, factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
     """Return whether roundings of single entries of A make one of the vectors a null vector."""
     A, moduli = scaled.op(trans)
-    limit = MAX_NULL_ROUNDINGS * float(np.finfo(factor.dtype).eps) / cancellation(scaled.A)
+    limit = largest_null_error(factor, scaled.A)
     return bool(are_null(extended(A) @ null.V, moduli, null.V, limit).any())
 
 

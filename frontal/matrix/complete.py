@@ -73,7 +73,7 @@ def warn_of_lone_triangle(matrix: Canonical, kind: str) -> None:
         return
     side = lone_triangle(matrix.indptr, matrix.indices)
     if side:
-        name = ("lower", "upper")[side - 1]
+        name = TRIANGLES[side - 1]
         warn(
             f"the matrix is {name} triangular and is solved as it is. Try: triangle={name!r} if it "
             "is half of a symmetric matrix, kind='general' if it is triangular",

@@ -20,8 +20,9 @@ from frontal.errors import (
     SingularMatrixError,
 )
 
+from ..conftest import TYPES
 from ..matrices import dominant_system, path_laplacian, tridiagonal
-from .test_at_once import DTYPES, KINDS
+from .test_at_once import KINDS
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +77,7 @@ def assert_alike(factor, other):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TYPES)
 def test_factors_are_those_of_all_factorizations(at_once, dtype, kind):
     for n in (1, 2, 5, 40, 150):
         A, b = dominant_system(n, kind, dtype, n)

@@ -22,7 +22,7 @@ from ..numeric.one_norm import Norm, Product, one_norm
 from ..numeric.thresholds import THRESHOLDS, margin_of
 from ..symbolic.scaling import shifted
 from . import refine
-from .extreme_scales import ZERO, Scaled, column_units, exponents
+from .extreme_scales import ZERO, Scaled, column_units, exponents, near_border
 from .mixed import ImpreciseError, is_mixed
 from .solution import Solution
 
@@ -140,7 +140,8 @@ def factor_condition(
     """
     with np.errstate(all="ignore"):
         if hides(factor):
-            value = _hidden_norm(factor, trans)
+            value = _refined_norm(factor, trans, dtype)
+            value = _scaled_norm(factor, trans) if value is None else value
         else:
             value, certified = _row_sum_norm(factor, trans, dtype, certify)
             if certified:
@@ -173,7 +174,39 @@ def _row_sum_norm(
     return _estimated_norm(probes, systems, False, limit).value, False
 
 
-def _hidden_norm(factor: NumericFactor, trans: str) -> float:
+def _refined_norm(factor: NumericFactor, trans: str, dtype: np.dtype) -> float | None:
+    """Estimate || |op(A)^-1| |op(A)| e || by refined solves where the factor is stored.
+
+    Return None if a solution is inaccurate in a row, which scaling of rows cannot hide, or if
+    pivots were replaced: then a row may be zero.
+    """
+    if is_mixed(factor) or factor.perturbed or factor.nulls.size:
+        return None
+    systems = [factor.system(one, dtype) for one in _sides(trans)]
+    probes = systems[0].row_probes()
+    if probes is None:
+        return None
+    solve, adjoint = (_accurate_solver(one, factor.dtype) for one in systems)
+    try:
+        return one_norm(probes, adjoint, solve, enough(dtype)).value
+    except _UnsureError:
+        return None
+
+
+def _accurate_solver(system: LinearSystem, dtype: np.dtype) -> Product:
+    """Return a refining solver that raises `_UnsureError` for solutions that are not accepted."""
+
+    def solve(B: Vectors) -> Vectors:
+        X, errors, _ = refine.solve(system, B, None, True)
+        near = errors is None or near_border(errors, dtype, B.dtype).any()
+        if errors is None or near or errors.insufficient(system.limits):
+            raise _UnsureError
+        return X
+
+    return solve
+
+
+def _scaled_norm(factor: NumericFactor, trans: str) -> float:
     """Estimate || |op(A)^-1| |op(A)| e || by refined solves of the scaled system, on the host.
 
     Return infinity if a solve is not accurate: factors with small pivots may be of another matrix.

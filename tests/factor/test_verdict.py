@@ -14,7 +14,7 @@ from frontal import problems
 from frontal.cpu.probes import HostProbes
 from frontal.cpu.substitution import Substitution
 from frontal.factor import diagnosis
-from frontal.factor.condition import hides, sure
+from frontal.factor.condition import factor_condition, hides, sure
 from frontal.factor.diagnosis import Diagnosis
 from frontal.numeric.condition import ESTIMATED, Condition
 from frontal.numeric.linear_system import BackwardErrors
@@ -354,3 +354,20 @@ def test_column_without_digits_is_refused_at_any_place(order):
     errors = BackwardErrors(error, error, error, 0.0, error, error)
     with pytest.raises(frontal.SingularMatrixError, match="backward error stays at inf"):
         Diagnosis(factor).judge(errors, None, np.dtype("f8"), False)
+
+
+@pytest.mark.parametrize("trans", ["N", "T"])
+def test_condition_of_accurate_factors_with_a_small_pivot_needs_no_scaled_copy(monkeypatch, trans):
+    """Refined solutions are accurate in each row, so that those of the factor's backend suffice."""
+    rng, n = np.random.default_rng(0), 60
+    A = rng.uniform(-1, 1, (n, n)) / n + np.diag(rng.choice([-1.0, 1.0], n))
+    A[:2, 2:] = A[2:, :2] = 0
+    A[:2, :2] = [[1, 1], [1, 1 + 2.0**-36]]
+    monkeypatch.setattr("frontal.factor.condition.Scaled", None)
+    factor = frontal.factorize(sp.csc_array(A), backend="cpu")._numbers.solver.factor
+    assert hides(factor)
+    found = factor_condition(factor, trans, np.dtype(float), certify=False).value
+    op = A if trans == "N" else A.T
+    exact = np.abs(np.linalg.inv(op)) @ np.abs(op)
+    norm = exact.sum(axis=1).max()
+    assert norm / 3 <= found <= 3 * n * 1.01 * norm

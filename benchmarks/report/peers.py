@@ -40,10 +40,14 @@ class Results:
         found = [(t, s) for s in peers if (t := self.time(problem, s, phase))]
         return min(found)[::-1] if found else ("–", None)
 
-    def ratios(self, phase: str, smallest: int = 0) -> list[float]:
-        """Return our time over the best peer's, by problem of enough rows that both solve."""
+    def ratios(self, phase: str, smallest: int = 0, theirs: str | None = None) -> list[float]:
+        """Return our time over the best peer's, by problem of enough rows that both solve.
+
+        `theirs` is the phase of the peers, by default the same.
+        """
         chosen = [p for p in self.problems if self.record(p).get("n", 0) >= smallest]
-        pairs = [(self.time(p, "frontal", phase), self.best(p, phase)[1]) for p in chosen]
+        peer = theirs or phase
+        pairs = [(self.time(p, "frontal", phase), self.best(p, peer)[1]) for p in chosen]
         return [ours / best for ours, best in pairs if ours and best]
 
     def is_kind(self, problem: str, kind: str) -> bool:
@@ -89,7 +93,10 @@ Figure = Callable[[Results, str], "float | None"]
 
 @dataclass(frozen=True)
 class Ratio:
-    """One comparison; ``over`` and ``under`` give a problem's figures, or None."""
+    """One comparison; ``over`` and ``under`` give a problem's figures, or None.
+
+    A `headline` is in the project's README.
+    """
 
     text: str
     bound: float
@@ -98,6 +105,7 @@ class Ratio:
     where: Callable[[Results, str], bool] = lambda results, problem: True
     at_least: bool = False
     worst: bool = False
+    headline: bool = False
 
     def by_problem(self, results: Results) -> dict[str, float]:
         """Return the ratio for each problem that has both figures."""
@@ -135,24 +143,28 @@ def _estimate(results: Results, problem: str) -> float | None:
 
 REFACTOR = _time("frontal", "refactor")
 FROM_SCRATCH = Ratio(
-    "from scratch / the best peer's", 1.3, _time("frontal", "scratch"), _best("scratch")
-)
+    "from scratch / the best peer's", 1.3, _time("frontal", "scratch"), _best("scratch"),
+    headline=True,
+)  # fmt: skip
 PEAK = Ratio("peak memory / the analysis's estimate (worst)", 1.3, _peak, _estimate, worst=True)
 RATIOS = (
     Ratio("Cholesky refactorization / PARDISO's (type 2)", 1.3,
-          REFACTOR, _time("pardiso", "refactor"), where=Results.spd),
-    Ratio("LU refactorization / PARDISO's (type 11, 13)", 1.3, _lu("frontal"), _lu("pardiso")),
+          REFACTOR, _time("pardiso", "refactor"), where=Results.spd, headline=True),
+    Ratio("LU refactorization / PARDISO's (type 11, 13)", 1.3,
+          _lu("frontal"), _lu("pardiso"), headline=True),
     Ratio("SuperLU / LU refactorization, 3-D", 6.0,
           _time("superlu", "refactor"), _lu("frontal"), where=in_3d, at_least=True),
     Ratio("LDLᵀ refactorization / the best of PARDISO's (type -2, 6) and MUMPS's (SYM=2)", 1.2,
-          REFACTOR, _best("refactor", "pardiso-sym", "mumps-sym"), where=Results.symmetric),
+          REFACTOR, _best("refactor", "pardiso-sym", "mumps-sym"),
+          where=Results.symmetric, headline=True),
     Ratio("refactorization on one thread / on two, 3-D", 1.6,
           REFACTOR, _time("frontal", "refactor", 2), where=in_3d, at_least=True),
     Ratio("analysis after the ordering / METIS", 0.2, after_ordering, _time("frontal", "metis")),
     Ratio("estimate of the condition at a first solution / refactorization", 0.5,
           first_estimate, REFACTOR),
     Ratio("solve / CHOLMOD's", 1.3,
-          _time("frontal", "solve"), _best("solve", "cholmod", "cholmod-mkl")),
+          _time("frontal", "solve"), _best("solve", "cholmod", "cholmod-mkl"), headline=True),
     FROM_SCRATCH,
     PEAK,
 )  # fmt: skip
+HEADLINES = tuple(ratio for ratio in RATIOS if ratio.headline)

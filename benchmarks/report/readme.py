@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.harness.records import ROOT, load
 from benchmarks.report import chart, gallery, results, sparse
-from benchmarks.report.peers import CPU, FROM_SCRATCH, MATRICES, PEAK, Results
+from benchmarks.report.peers import CPU, FROM_SCRATCH, HEADLINES, MATRICES, PEAK, Results
 from benchmarks.report.results import STARTUP
 from benchmarks.report.sparse import H100, MEASURES, SPARSE, beside_cudss
 from benchmarks.report.tables import NO_RESULTS, behind, figure, markdown, mean
@@ -28,8 +28,24 @@ _WIDTH = 100
 
 def peers() -> str:
     """Return the ratios to the peers on the CPU, or that there are none."""
-    found = results.sections()
-    return "\n\n".join(found[x] for x in ("Ratios", "Origin") if x in found) or NO_RESULTS
+    found = Results(CPU)
+    if not found.problems:
+        return NO_RESULTS
+    return f"{results.comparison(found, HEADLINES)}\n\n{results.origin(found.records.values())}"
+
+
+def real(path: Path = MATRICES) -> str:
+    """Return our times over those of the best peer of each real matrix, on one thread."""
+    found = Results(path)
+    header = ["one thread", "geometric mean", f"n ≥ {LARGE:,}", "range", "behind on"]
+    rows = []
+    for title, phase, theirs in results.REAL_PHASES:
+        ratios, large = found.ratios(phase, 0, theirs), found.ratios(phase, LARGE, theirs)
+        if ratios:
+            numbers = figure(mean(ratios)), figure(mean(large))
+            extent = f"{figure(min(ratios))} to {figure(max(ratios))}"
+            rows.append([title, *numbers, extent, behind(ratios)])
+    return markdown(header, *rows) if rows else NO_RESULTS
 
 
 def cudss(paths: Sequence[Path] = (H100, SPARSE)) -> str:
@@ -145,7 +161,7 @@ def startup() -> str:
     )
 
 
-TABLES = {"chart": chart.caption, "benchmarks": peers, "cuDSS": cudss}
+TABLES = {"chart": chart.caption, "benchmarks": peers, "matrices": real, "cuDSS": cudss}
 SENTENCES = {"measured": measured, "startup": startup, "behind": weak_points}
 PARTS = TABLES | SENTENCES
 

@@ -11,11 +11,17 @@ from benchmarks.report.peers import CPU, MATRICES, RATIOS, Ratio, Results
 from benchmarks.report.tables import listed, markdown, seconds
 
 PHASES = ("analysis", "refactor", "solve")
+REAL_PHASES = (  # title, our phase, the peers' phase
+    ("from scratch", "scratch", "scratch"),
+    ("refactorization", "refactor", "refactor"),
+    ("solve with checks", "solve_refined", "solve"),
+    ("solve without", "solve", "solve"),
+)
 STARTUP, STARTUP_GPU = RESULTS / "startup.jsonl", RESULTS / "startup_gpu.jsonl"
 
 
-def comparison(results: Results) -> str:
-    """Return the table of the ratios: aim, geometric mean, range, number of problems."""
+def comparison(results: Results, ratios: Iterable[Ratio] = RATIOS) -> str:
+    """Return the table of ratios: aim, geometric mean, range, number of problems."""
 
     def row(ratio: Ratio) -> list[str]:
         found = ratio.by_problem(results).values()
@@ -25,7 +31,7 @@ def comparison(results: Results) -> str:
         span = f"{min(found):.2f} to {max(found):.2f}"
         return [ratio.text, aim, f"{ratio.value(found):.2f}", span, str(len(found))]
 
-    return markdown(["ratio", "aim", "geometric mean", "range", "problems"], *map(row, RATIOS))
+    return markdown(["ratio", "aim", "geometric mean", "range", "problems"], *map(row, ratios))
 
 
 def times(results: Results, threads: int) -> str:
@@ -80,6 +86,20 @@ def collection(results: Results) -> str:
     return markdown(header, *map(row, results.problems))
 
 
+def beside_the_best(results: Results) -> str:
+    """Return the table of real matrices: our times, and the best peer's with its name."""
+
+    def row(problem: str) -> list[str]:
+        cells = [problem]
+        for _, ours, theirs in REAL_PHASES:
+            name, best = results.best(problem, theirs)
+            cells += [seconds(results.time(problem, "frontal", ours)), f"{seconds(best)} {name}"]
+        return cells
+
+    header = [x for title, _, _ in REAL_PHASES for x in (title, "best peer")]
+    return markdown(["matrix", *header], *map(row, results.problems))
+
+
 def startup(records: list[Record]) -> str:
     """Return the table of the import and of the first calls."""
     named = [[r["what"], r.get("method", ""), r.get("dtype", "")] for r in records]
@@ -111,6 +131,7 @@ def sections() -> dict[str, str]:
         found["Origin"] = origin(cpu.records.values())
     if real.problems:
         found["Real matrices, one solve from scratch"] = collection(real)
+        found["Real matrices, seconds on one thread"] = beside_the_best(real)
     if first:
         found["Start-up"] = startup(first)
     if first_gpu:

@@ -70,9 +70,9 @@ class Diagnosis:
         A scaling has shown that A is not singular, despite small pivots.
     weighed : dict
         The last estimate of a solution's own condition number, by the keys of `conditions`.
-    warned : bool
-        The last solution for the pattern needed a warning. Then the next one's own condition number
-        is estimated first, not the factor's, which would not be small enough.
+    weighs_first : bool
+        The condition number of the last solution for the pattern was not small enough for all
+        right-hand sides. Then the next one's own is estimated before the factor's.
     sure : bool, optional
         Rounding errors leave no doubt that A is regular (`condition.sure`); None before that is
         computed.
@@ -89,7 +89,7 @@ class Diagnosis:
     nulls: dict[str, NullSpace | None] = field(default_factory=dict)
     regular: bool = False
     weighed: dict[tuple[bool, float], WeightedCondition] = field(default_factory=dict)
-    warned: bool = False
+    weighs_first: bool = False
     sure: bool | None = None
     matched: bool = False
 
@@ -115,7 +115,8 @@ class Diagnosis:
         refined : callable
             Return the errors of a refined solution for an (n, 1) right-hand side on the host.
         before : Diagnosis, optional
-            Diagnosis of other values of the pattern; only `certifies` and `warned` are reused.
+            Diagnosis of other values of the pattern; only `certifies` and `weighs_first` are
+            reused.
 
         Raises
         ------
@@ -128,7 +129,7 @@ class Diagnosis:
         factor = self.factor
         self.pivot_ratio = factor.health().pivot_ratio
         if before is not None:
-            self.certifies, self.warned = before.certifies, before.warned
+            self.certifies, self.weighs_first = before.certifies, before.weighs_first
         self.hidden = hides(factor)
         if factor.symbolic.n == 0 or not self.hidden:
             return
@@ -272,7 +273,7 @@ class Diagnosis:
         solution = Solution(factor, trans, X, B, errors)
         if not anew:
             condition = self.condition_known(trans, X.dtype)
-            if condition is None and not self.warned:
+            if condition is None and not self.weighs_first:
                 condition = self.condition(trans, X.dtype)
             if condition is not None and self.is_silent(condition, max(errors.worst, eps)):
                 return None
@@ -286,7 +287,8 @@ class Diagnosis:
             estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
         if estimate.condition * eps > 0.1 and "N" not in self.nulls and self.hidden:
             self.seek_nulls()
-        self.warned = not estimate.condition * solution.error <= THRESHOLDS.warned
+        own = Condition.from_estimate(estimate.condition, False, X.dtype)
+        self.weighs_first = not own.is_silent(solution.error)
         weighted = None if anew else WeightedCondition.from_solution(solution, estimate)
         if weighted is not None:
             self.weighed[key] = weighted

@@ -68,7 +68,7 @@ class FactorSolver:
             return None
         known = verdict.condition_known(trans, self.dtype)
         if known is None:
-            if verdict.hidden or verdict.warned or verdict.null_space is not None:
+            if verdict.hidden or verdict.weighs_first or verdict.null_space is not None:
                 return None
         elif not verdict.is_silent(known, eps_of(self.dtype)):
             return None

@@ -257,9 +257,8 @@ def test_alike_solutions_need_one_estimate(monkeypatch):
             assert len(asked) == 1
 
 
-def doubling_chain():
-    """A matrix of condition 2^45 without small pivots; a harmless solution and a doubtful one."""
-    n = 44
+def doubling_chain(n=44):
+    """A matrix of condition 2^(n + 1) without small pivots; a harmless solution, a doubtful one."""
     turning = np.resize([1.0, -1.0], n)
     turning[5:7] = 0
     A = sp.csc_array(sp.eye_array(n) - 2 * sp.eye_array(n, k=1))
@@ -292,6 +291,17 @@ def test_a_warning_changes_only_which_estimate_comes_first():
     ]:
         factor.refactorize(A.data)
         assert is_doubted(factor, A @ x) == doubt
+        assert bool(factor._numbers.solver.verdict.conditions) == of_factor
+
+
+def test_a_condition_between_small_and_doubtful_also_comes_first():
+    """The factor's own would not be small enough, so that it would be estimated in vain."""
+    A, harmless, doubtful = doubling_chain(36)
+    factor = frontal.factorize(A, kind="general", backend="cpu")
+    factor._numbers.solver.verdict.certifies = False  # nor for later values
+    for x, of_factor in [(doubtful, True), (doubtful, False), (harmless, False), (harmless, True)]:
+        factor.refactorize(A.data)
+        assert not is_doubted(factor, A @ x)
         assert bool(factor._numbers.solver.verdict.conditions) == of_factor
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import frontal
 from frontal.cpu import blas_limit
+from frontal.cpu.backend import CpuBackend
 from frontal.errors import FactorMemoryError
 from frontal.machine import threads
 from frontal.machine.resources import available_memory
@@ -137,6 +138,14 @@ def test_no_room_for_values_is_told_in_bytes(monkeypatch):
     A = frontal.problems.poisson2d(30)
     analysis = frontal.analyze(A, backend="cpu")
     monkeypatch.setattr("frontal.factor.analyzed.copied", lambda array: np.empty(1 << 50))
+    with pytest.raises(FactorMemoryError, match=f"{2**23:.2f} GiB"):
+        analysis.factorize(A)
+
+
+def test_failed_allocation_of_a_factor_is_told_in_bytes(monkeypatch):
+    A = frontal.problems.poisson2d(30)
+    analysis = frontal.analyze(A, backend="cpu")
+    monkeypatch.setattr(CpuBackend, "factorize", lambda *_, **__: np.empty(1 << 50))
     with pytest.raises(FactorMemoryError, match=f"{2**23:.2f} GiB"):
         analysis.factorize(A)
 

@@ -69,6 +69,15 @@ def test_a_lone_triangle_gives_a_warning(part):
 
 
 @each_part
+def test_lone_triangle_of_an_earlier_pattern_warns(part, monkeypatch):
+    monkeypatch.setattr("frontal.analysis_cache._often", lambda: True)
+    T = sp.csc_array(PARTS[part](problems.poisson2d(4)))
+    for call in (frontal.factorize, frontal.factorize, lambda A: frontal.solve(A, np.ones(16))):
+        with pytest.warns(frontal.TriangleWarning, match=f"triangle='{part}'"):
+            call(T)
+
+
+@each_part
 def test_repeated_entries_are_summed(part):
     A = problems.poisson2d(4)
     T = sp.coo_array(PARTS[part](A))

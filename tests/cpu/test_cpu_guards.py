@@ -47,6 +47,16 @@ def test_nan_pivots_are_refused_unseen(A, place):
             factor.refactorize(bad, check_finite=False)
 
 
+@pytest.mark.parametrize("A", [SMALL, DENSE], ids=["loops", "BLAS"])
+def test_nan_pivot_of_the_last_front_counts_as_replaced(A):
+    """The backend reports it; no pivot repairs it."""
+    engine = frontal.analyze(A, kind="general", backend="cpu").engine
+    values = sp.csc_array(A).data.copy()
+    assert engine.factorize(values, None).perturbed == 0
+    values[-1] = np.nan
+    assert engine.factorize(values, None).perturbed == 1
+
+
 # --- fronts that are tiled -------------------------------------------------------------------
 
 

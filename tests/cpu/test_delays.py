@@ -80,15 +80,32 @@ def test_threads_give_the_same_bits(monkeypatch, method, dtype, threads):
     np.testing.assert_array_equal(direct(one, b, "N"), direct(other, b, "N"))
 
 
-def bordered(k, m, weak, seed):
-    """A front of k columns, `weak` of them with entries in the border alone, below one of m."""
+def bordered(k, m, weak, seed, indefinite=False):
+    """A front of k columns, `weak` of them with entries in the border alone, below one of m.
+
+    The first column is a leaf below the border, so that this is a front of its own. `indefinite`
+    columns have zeros on the diagonal, and pivots of order 2.
+    """
     rng = np.random.default_rng(seed)
     a = rng.standard_normal((k + m, k + m))
     a[:k, :k] += 4 * np.sqrt(k) * np.diag(rng.choice([-1.0, 1.0], k))
+    if indefinite:
+        np.fill_diagonal(a[:k, :k], 0)
     a[weak, :k] = a[:k, weak] = 0
     a[weak, weak] = 1e-5
     a[k:, k:] += 20 * np.sqrt(k + m) * np.eye(m)
-    return sp.csc_array(a + a.T)
+    A, stored = np.eye(1 + k + m), np.ones((1 + k + m, 1 + k + m), bool)
+    A[1:, 1:] = a + a.T
+    stored[0, 1 : k + 1] = stored[1 : k + 1, 0] = False
+    return sp.csc_array(sp.coo_array((A[stored], stored.nonzero())))
+
+
+def analyzed(A, k, m):
+    """The analysis of `bordered`, with these fronts."""
+    with fronts_cost(APART):
+        analysis = frontal.analyze(A, kind="symmetric", ordering="natural", backend="cpu")
+    assert np.array_equal(analysis.front_sizes(), [[1, k, m], [m, m, 0]])
+    return analysis
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -104,11 +121,7 @@ def test_what_fails_in_a_block_is_undone(monkeypatch, k, m, distance, threads):
     monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
     weak = np.arange(5, k, distance)
     A = bordered(k, m, weak, k)
-    pattern = A.toarray() != 0
-    pattern[:k, :k] = True
-    with fronts_cost(APART):
-        analysis = frontal.analyze(A, kind="symmetric", ordering="natural", backend="cpu")
-    factor = analysis.factorize(A)
+    factor = analyzed(A, k, m).factorize(A)
     assert factor.growth <= ldl.MAX_MULTIPLIER
     assert max(residuals(factor, A, refine=0)) <= 1e-14
     signs = np.sign(scipy.linalg.eigvalsh(A.toarray()))
@@ -118,6 +131,16 @@ def test_what_fails_in_a_block_is_undone(monkeypatch, k, m, distance, threads):
     alone = np.setdiff1d(np.arange(d.size), np.append(j, j + 1))
     assert (d[alone] > 0).sum() + j.size == (signs > 0).sum()
     assert numeric._TILE == 256  # so that the largest of these has several tiles
+
+
+def test_products_with_a_pivot_of_order_2_at_their_end():
+    """A product of 256 columns would end between the two."""
+    A = bordered(300, 60, [], 4, indefinite=True)
+    factor = analyzed(A, 300, 60).factorize(A)
+    first, end = 1, 1 + ldl._DEPTH
+    assert factor._numbers.factor.symbolic.plan.start[1:].tolist() == [first, 301, 361]
+    assert factor._numbers.factor.subdiagonal()[end - 1] != 0
+    assert max(residuals(factor, A, refine=0)) <= 1e-13
 
 
 @settings(max_examples=15, deadline=None)

@@ -31,3 +31,10 @@ def test_systems_that_broke_one(seed, number):
     warnings of small pivots that rounding has left as they should be."""
     record = count.run(seed, range(number, number + 1), "cpu")
     assert record["offenders"] == record["alarms"] == []
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no reference in long double")
+def test_distance_from_singular_alone_shows_a_regular_matrix(monkeypatch):
+    """In the scaling that is best for its null vectors, without a solve in other scalings."""
+    monkeypatch.setattr("frontal.factor.nullspace._in_other_scalings", lambda *_: True)
+    assert count.run(3, range(2765, 2766), "cpu")["offenders"] == []

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
+from frontal.gpu.runtime import modules
 
 from ...conftest import all_is_over
 from ...emulation.borders import DTYPES, eps
@@ -122,6 +123,12 @@ def test_replaced_pivots_are_answered_for(device):
     np.testing.assert_allclose(device.download(x), 1, rtol=1e-6, atol=1e-8)
 
 
+def end_compilers():
+    """Wait for the threads that compile kernels for a GPU; later kernels get new threads."""
+    modules._compilers().end()
+    modules._compilers.cache_clear()
+
+
 @pytest.mark.parametrize("late", ["tile_tasks", "solve_tasks"])
 def test_no_room_for_a_list_is_told_and_no_thread_stays(device, monkeypatch, late):
     def full(*_, **__):
@@ -130,6 +137,8 @@ def test_no_room_for_a_list_is_told_and_no_thread_stays(device, monkeypatch, lat
     a = grid_system("spd", "f8", 20)
     with monkeypatch.context() as patch:
         patch.setattr(f"frontal.gpu.sparse.pattern.{late}", full)
-        with all_is_over(), pytest.raises(MemoryError):
-            frontal.solve(a, np.ones(400), backend="gpu")
+        with all_is_over():
+            with pytest.raises(MemoryError):
+                frontal.solve(a, np.ones(400), backend="gpu")
+            end_compilers()
     np.testing.assert_allclose(a @ frontal.solve(a, np.ones(400), backend="gpu"), 1, rtol=1e-9)

@@ -38,9 +38,21 @@ TYPES = [np.dtype(scalar).type for scalar in SCALARS]
 _OTHERS = {"f4": ("c8", "f8"), "c16": ("f8", "c8"), "f": ("F", "d"), "D": ("d", "F")}
 
 
+# Files that worker processes take first. `test_warm.py` compiles most functions of the CPU, for
+# all later files. Meanwhile others compile kernels, so that no function is compiled twice.
+_FIRST_FILES = "tests/cli/test_warm.py", "tests/gpu/dense/", "tests/gpu/test_gpu_compile.py"
+
+
+def pytest_configure(config):
+    """Let worker processes take files in the order of collection, not by their number of tests."""
+    config.option.loadscopereorder = False
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Emulate kernels for `SCALARS` alone; a GPU runs all."""
+    """Emulate kernels for `SCALARS` alone; a GPU runs all. Workers begin with `_FIRST_FILES`."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: _place(item.nodeid))
     if ALL_SCALARS:
         return
     names, kept, left = {item.nodeid for item in items}, [], []
@@ -48,6 +60,12 @@ def pytest_collection_modifyitems(config, items):
         (left if _has_another_scalar(item.nodeid, names) else kept).append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = kept
+
+
+def _place(name):
+    """Return the place of a test in `_FIRST_FILES`, behind all names if it has none."""
+    places = (k for k, first in enumerate(_FIRST_FILES) if name.startswith(first))
+    return next(places, len(_FIRST_FILES))
 
 
 def _has_another_scalar(name, names):

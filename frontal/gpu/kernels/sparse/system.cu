@@ -7,38 +7,8 @@
 // "Compatibility of approximate solution of linear equations with given error bounds for
 // coefficients and right-hand sides" (1964), componentwise; Rigal, Gaches, "On the compatibility of
 // a given solution with the data of a linear system" (1967), normwise.
-//
-// Norms are stored as bits: non-negative floats are ordered like their bits, so that maxima do not
-// depend on the order of threads, and NaN exceeds all.
-#include "sparse/pivot_blocks.cuh"
-#include "sparse/row_error.cuh"
-#include "sparse/rows.cuh"
-
-using Bits = unsigned long long;
-
-__device__ inline Bits bits(double a) { return (Bits)__double_as_longlong(fabs(a)); }
-__device__ inline unsigned bits(float a) { return __float_as_uint(fabsf(a)); }
-__device__ inline Bits wide(Bits a) { return a; }
-__device__ inline Bits wide(unsigned a) { return bits((double)__uint_as_float(a)); }
-// The bits of the larger of |re| and |im|.
-template <class S> __device__ inline auto part_bits(S a) {
-    if constexpr (is_complex<S>) return max(bits(a.re), bits(a.im));
-    else return bits(a);
-}
-
-// Write the maxima of a block's threads to out[where(i)], i < N, as bits of doubles.
-template <int N, class Own, class Where>
-__device__ __forceinline__ void collect(const Own (&own)[N], Bits *out, Where where) {
-    __shared__ Bits best[N];
-    if (threadIdx.x < N) best[threadIdx.x] = 0;
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < N; ++i)
-        if (own[i]) atomicMax(&best[i], wide(own[i]));
-    __syncthreads();
-    if (threadIdx.x < N && where(threadIdx.x) >= 0)
-        atomicMax(&out[where(threadIdx.x)], best[threadIdx.x]);
-}
+#include "sparse/factor_entries.cuh"
+#include "sparse/residual.cuh"
 
 // In the factor's vectors the 2^shift right-hand sides of a row are adjacent; the first `width` are
 // used.
@@ -56,10 +26,6 @@ extern "C" __global__ void __launch_bounds__(threads) system_enter(int n, const 
         y[e] = conjugate ? conj(t) : t;
     }
 }
-
-// Norms of `count` systems of `order` unknowns each, the blocks of a block diagonal matrix: number
-// q of column c of system s is norms[(5c + q)·count + s], zero at first; behind those of all
-// columns one more per system follows. A plane of blocks takes systems, gridDim.z at a time.
 
 // x = before + scale·y out of the order `place`; `before` may be null. For one system, number q = 1
 // of its first column, the largest |x|, goes to norms, which may be null. A thread owns entries of
@@ -95,88 +61,6 @@ extern "C" __global__ void __launch_bounds__(threads)
         long long place = (5ll * blockIdx.y + 1) * count + s;
         collect(best, norms, [=](int) { return place; });
     }
-}
-
-// r = b - op(A) x, and maxima over rows of q = 0: |r|, 2: |b|, 3: |r| / (|op(A)||x| + |b|), 4:
-// rowwise errors, and of the row sums of |op(A)|, which also go to `sums` unless it is null.
-// Precondition: q = 1 holds the largest |x| (system_peak).
-//
-// Tile map: a team of threads takes a row of op(A) and C columns of `width` from C·blockIdx.y on,
-// so that A is read once for them. Sums of a row have a fixed order for any grid. Static shared
-// memory: 4C + 1 norms.
-template <int C, bool MIRROR>
-__device__ __forceinline__ void residual_of(int s, int flags, int order, int count, int width,
-    int lanes, const Position *pointer, const int *index, const Position *position, const T *values,
-    const V *x, const V *b, V *r, double *sums, Bits *norms) {
-    int first = C * blockIdx.y, columns = min_(C, width - first);
-    long long n = (long long)order * count;
-    auto place = [=](int c, int q) { return (5ll * (first + c) + q) * count + s; };
-    Bits best[4 * C + 1] = {};
-    R largest[C];
-#pragma unroll
-    for (int c = 0; c < C; ++c)
-        largest[c] = c < columns ? (R)__longlong_as_double((long long)norms[place(c, 1)]) : 0;
-    Teams team(lanes);
-    for (long long round = 0; round < team.rounds(order); ++round, team.row += team.step) {
-        bool there = team.row < order;
-        long long row = (long long)s * order + team.row;
-        long long begin = there ? pointer[row] : 0, end = there ? pointer[row + 1] : 0;
-        V sum[C];
-        R size[C], norm = 0;
-#pragma unroll
-        for (int c = 0; c < C; ++c) sum[c] = zero<V>(), size[c] = 0;
-        for (long long p = begin + team.lane; p < end; p += lanes) {
-            long long at = p;
-            if (MIRROR) at = mirrored_place(pointer, index, (int)row, begin, p);
-            else if (position) at = position[p];
-            V a = as<V>(values[at]);
-            if (flags & CONJUGATED) a = conj(a);
-            R magnitude = modulus(a);
-            norm += magnitude;
-            const V *entry = x + first * n + index[p];
-#pragma unroll
-            for (int c = 0; c < C; ++c)
-                if (c < columns) {
-                    V other = entry[c * n];
-                    sum[c] = fma_(a, other, sum[c]);
-                    size[c] = fma_(magnitude, modulus(other), size[c]);
-                }
-        }
-        norm = sum_of_team(norm, lanes);
-#pragma unroll
-        for (int c = 0; c < C; ++c)
-            sum[c] = sum_of_team(sum[c], lanes), size[c] = sum_of_team(size[c], lanes);
-        if (!there || team.lane) continue;
-        best[4 * C] = max(best[4 * C], wide(bits(norm)));
-        if (sums && first == 0) sums[row] = norm;
-#pragma unroll
-        for (int c = 0; c < C; ++c) {
-            if (c >= columns) continue;
-            long long i = (first + c) * n + row;
-            V rest = b[i] - sum[c];
-            R left = modulus(rest), given = modulus(b[i]);
-            r[i] = rest;
-            double scale = (double)size[c] + given, component = left == 0 ? 0 : left / scale;
-            double error =
-                row_error<V>(component, left, scale, given, norm, largest[c], end - begin, order);
-            best[c] = max(best[c], wide(bits(left)));
-            best[C + c] = max(best[C + c], wide(bits(given)));
-            best[2 * C + c] = max(best[2 * C + c], bits(component));
-            best[3 * C + c] = max(best[3 * C + c], bits(error));
-        }
-    }
-    collect(best, norms, [=](int i) {
-        if (i == 4 * C) return 5ll * width * count + s;
-        int c = i % C, q = i / C;
-        return c < columns ? place(c, q ? q + 1 : 0) : -1ll;
-    });
-}
-
-template <int C, class... Given>
-__device__ __forceinline__ void residual(int flags, int order, int count, Given... given) {
-    for (int s = blockIdx.z; s < count; s += gridDim.z)
-        if (flags & MIRRORED) residual_of<C, true>(s, flags, order, count, given...);
-        else residual_of<C, false>(s, flags, order, count, given...);
 }
 
 extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_1(int order, int count,
@@ -255,23 +139,6 @@ extern "C" __global__ void __launch_bounds__(threads) system_sum(
     }
 }
 
-// Return the front that eliminates column c.
-__device__ inline int front_of(const Fronts &tree, int fronts, int c) {
-    int low = 0, high = fronts;  // start[low] <= c < start[high]
-    while (high - low > 1) {
-        int middle = (low + high) / 2;
-        if (tree.start[middle] <= c) low = middle;
-        else high = middle;
-    }
-    return low;
-}
-
-__device__ inline Front<T> front_with(const Fronts &tree, int fronts, int c, T *panels) {
-    Front<T> f;
-    f.set(tree, front_of(tree, fronts, c), panels);
-    return f;
-}
-
 // Write the diagonal of L (Cholesky) or D, or reciprocals of that of U, in elimination order. A
 // thread per entry.
 extern "C" __global__ void __launch_bounds__(threads) system_diagonal(
@@ -281,12 +148,6 @@ extern "C" __global__ void __launch_bounds__(threads) system_diagonal(
         Front<T> f = front_with(tree, fronts, (int)c, panels);
         diagonal[c] = kept_pivot(f, (int)c - tree.start[f.s]);
     }
-}
-
-__device__ inline T entry_of(
-    const Position *pointer, const int *index, const T *values, int r, int c) {
-    long long p = position_of_entry(pointer, index, r, c);
-    return p < 0 ? zero<T>() : values[p];
 }
 
 // mirror[p] = the position of the transposed entry of entry p, unless `mirror` is null; missing[0],
@@ -332,21 +193,6 @@ extern "C" __global__ void __launch_bounds__(threads)
     collect(best, found, [](int i) { return i; });
 }
 
-// Bounds of the moduli of pivot c of D: of a block of order 2 bounds of both eigenvalues, and
-// nothing if c is its second column.
-struct PivotSize {
-    double small, large;
-};
-__device__ inline PivotSize pivot_size(const T *diagonal, const T *coupling, int c) {
-    T a = diagonal[c], b = coupling[c];
-    if (c > 0 && !(coupling[c - 1] == zero<T>())) return {1e308, 0};
-    if (b == zero<T>()) return {modulus(a), modulus(a)};
-    T g = diagonal[c + 1];
-    real_t<T> norm = max_(modulus(a), modulus(g)) + modulus(b), scale = 1 / norm;
-    T rest = (scale * a) * (scale * g) - (scale * b) * mirrored(scale * b);
-    return {modulus(rest) * norm, norm};
-}
-
 // Maxima for the pivots first…last−1. out[0]: |a|/|d|² for pivots d of Cholesky and their entries a
 // of A (column perm[c] for pivot c), otherwise 1/|d|; out[1]: |d|; out[2]: parts of A's `count`
 // values; out[3], if `lanes` is not zero: |a - b̄|, or |a - b| for the other symmetry, for values a
@@ -390,25 +236,6 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
             }
     }
     collect(best, out, [](int i) { return i; });
-}
-
-// Call f for the entries of column j of the inverse of a lower triangle of up to 64 rows, with
-// implicit ones on its diagonal if `unit`; by a warp.
-template <class F>
-__device__ inline void each_of_inverse(Triangle<T> lower, bool unit, int j, F f) {
-    int lane = threadIdx.x % 32;
-    T x[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) x[h] = lane + 32 * h == j ? one<T>() : zero<T>();
-    for (int q = j; q < lower.rows; ++q) {
-        T own = shuffle(q < 32 ? x[0] : x[1], q % 32);
-        if (!unit) own = pivot_reciprocal(lower(q, q)) * own;
-        f(own);
-#pragma unroll
-        for (int h = 0; h < 2; ++h)
-            if (lane + 32 * h > q && lane + 32 * h < lower.rows)
-                x[h] = fma_(-lower(lane + 32 * h, q), own, x[h]);
-    }
 }
 
 // out[0]: the largest part of an entry of columns first…last−1 of the factors, out[1]: the largest

@@ -11,24 +11,26 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile.atomics import fetch_add
-from ..compile.jit import allocating, inner, jit
+from ..compile.jit import allocating, jit
 from ..compile.tile_queue import WORD
 from ..cpu.blas import routines
 from ..cpu.by_reference import keep_alive, reference
-from ..cpu.residual import measure, merit, normwise, weights
+from ..cpu.residual import judge_column, measure, weights
 from ..cpu.shared_state import INTERRUPT
 from ..cpu.small.one_system import EntryPattern
 from ..cpu.small.solve import condition_of, weighted_norm
 from ..cpu.substitution import ScaledPermutation, Substitution
 from ..cpu.sweeps import TriangularFactors, substitute
-from ..numeric.backward_error import limits_of
+from ..numeric.acceptance import limits_of, packed, unpacked
 from ..numeric.condition import CERTIFIED, ESTIMATED, MAX_SILENT_PRODUCT, enough
 from ..numeric.linear_system import eps_of
+from ..numeric.refinement import MAX_STEPS, improved
 from ..numeric.thresholds import THRESHOLDS, margin_of
 from ..symbolic.phase import Symbolic
 from .factorize import BatchArrays, on_threads
 
-_STEPS, _WARNED = THRESHOLDS.corrections, THRESHOLDS.warned
+_WARNED = THRESHOLDS.warned
+_improved = allocating(improved)
 
 
 class Report(NamedTuple):
@@ -113,23 +115,13 @@ class SharedData(NamedTuple):
     wide: np.ndarray
 
 
-@inner
-def _normwise(sizes, norm):
-    """Return the largest normwise backward error of the columns."""
-    worst = 0.0
-    for c in range(sizes.shape[1]):
-        norms = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
-        worst = max(worst, normwise(norm, *norms))
-    return worst
-
-
 @allocating
-def _merit(sizes, matrix):
-    """Return the error of each column in units of the limit for refinement."""
-    by_component, norm, limits = matrix[4], matrix[5], matrix[6]
-    errors = np.empty(sizes.shape[1])
-    for c in range(errors.size):
-        errors[c] = merit(sizes, c, norm, by_component, limits)
+def _judged(sizes, matrix):
+    """Return normwise errors and merits of the columns, (2, k)."""
+    by_component, norm, limits = matrix[4], matrix[5], unpacked(matrix[6])
+    errors = np.empty((2, sizes.shape[1]))
+    for c in range(sizes.shape[1]):
+        errors[0, c], errors[1, c], _ = judge_column(sizes, c, norm, by_component, limits)
     return errors
 
 
@@ -138,8 +130,8 @@ def _refine(factors, shared, matrix, B, X, R, sizes):
     """Correct X while errors halve; return the values of `measure`, and the number of steps."""
     D, T, S = np.empty_like(X), np.empty_like(X), np.empty_like(R)
     trial_sizes, taken = np.empty_like(sizes), 0
-    before = _merit(sizes, matrix)
-    for _ in range(_STEPS):
+    before = _judged(sizes, matrix)[1]
+    for _ in range(MAX_STEPS):
         if not (before > 1).any():
             break
         substitute(factors, shared.transposed, shared.conjugated, R, D)
@@ -147,14 +139,13 @@ def _refine(factors, shared, matrix, B, X, R, sizes):
             for j in range(X.shape[1]):
                 T[c, j] = X[c, j] + D[c, j]
         measure(matrix, T, B, S, trial_sizes)
-        after = _merit(trial_sizes, matrix)
-        better, halved = False, False
+        after = _judged(trial_sizes, matrix)[1]
+        better, halved = _improved(before, after)
         for c in range(X.shape[0]):
-            if after[c] < before[c]:
-                better, halved = True, halved or after[c] <= before[c] / 2
+            if better[c]:
                 X[c], R[c], before[c] = T[c], S[c], after[c]
-        taken += better
-        if not halved:
+        taken += better.any()
+        if not halved.any():
             break
     error, fine = measure(matrix, X, B, R, sizes)
     return error, fine, taken
@@ -179,7 +170,7 @@ def _solve_each(shared, numbers, known, B, X, report, systems, ticket):
     k, n, (transposed, conjugated) = X.shape[1], X.shape[2], (shared.transposed, shared.conjugated)
     R, Z = np.empty((k, n), X.dtype), np.empty((1, n), X.dtype)
     sizes, w, how = np.empty((5, k), X.real.dtype), np.empty(n), CERTIFIED
-    side, eps = np.int64(transposed), shared.limits[7]
+    side, eps = np.int64(transposed), unpacked(shared.limits).eps
     while ticket[INTERRUPT] == 0:
         t = fetch_add(ticket, WORD, 1)
         if t >= systems.size:
@@ -197,7 +188,7 @@ def _solve_each(shared, numbers, known, B, X, report, systems, ticket):
         error, fine = measure(matrix, x, b, R, sizes)
         if not fine:
             error, fine, taken = _refine(by, shared, matrix, b, x, R, sizes)
-        report.error[i] = _normwise(sizes, norm)
+        report.error[i] = _judged(sizes, matrix)[0].max()
         report.steps[i], report.clean[i] = taken, False
         if fine:
             if not known.counted[side, i] >= 0:
@@ -294,7 +285,7 @@ def _shared(
         transposed=solver.transposed,
         conjugated=solver.conjugated,
         by_component=symbolic.method.scaling,
-        limits=limits_of(dtype, B.dtype),
+        limits=packed(limits_of(dtype, B.dtype)),
         enough=enough(B.dtype),
         margin=margin_of(B.dtype),
         most=THRESHOLDS.single / eps_of(dtype) if eps_of(dtype) > eps_of(B.dtype) else np.inf,

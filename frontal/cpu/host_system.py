@@ -5,16 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..machine.lockfree_property import cached_property
 from ..matrix.canonical import Canonical
-from ..numeric.backward_error import limits_of, row_sums
+from ..numeric.acceptance import ErrorLimits, limits_of, packed
+from ..numeric.backward_error import row_sums
 from ..numeric.condition import certificate
-from ..numeric.linear_system import BackwardErrors, ErrorSummary, eps_of
+from ..numeric.linear_system import BackwardErrors, eps_of
 from ..symbolic.phase import Symbolic
 from ..symbolic.scaling import Scaling
 from .probes import HostProbes
@@ -22,6 +23,8 @@ from .residual import as_rows, measured, weights
 from .substitution import Substitution
 
 _measure: Callable[..., tuple[float, bool]] = measured
+# op(A), as an argument of `residual.measure`
+MeasuredMatrix: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, bool, bool, float, np.ndarray]
 _REAL = {"f": np.float32, "d": np.float64, "F": np.float32, "D": np.float64}
 
 
@@ -93,8 +96,7 @@ class HostSystem:
         Returns X for an (n, k) right-hand side, by the factors.
     by_component : bool
         See `BackwardErrors`.
-    limits : (9,) float64 array
-        See `backward_error.limits_of`.
+    limits : ErrorLimits
     most : int
         See `LinearSystem`.
     """
@@ -106,7 +108,7 @@ class HostSystem:
     norm: float
     solver: Callable[[np.ndarray], np.ndarray]
     by_component: bool
-    limits: np.ndarray
+    limits: ErrorLimits
     most: int = sys.maxsize
 
     @classmethod
@@ -123,8 +125,8 @@ class HostSystem:
         """
         indptr = A.indptr.astype(np.int64, copy=False)
         indices = A.indices.astype(np.int32, copy=False)  # SciPy gives both one type
-        limits = limits_of(A.dtype if factor is None else factor, A.dtype).copy()
-        limits[4] = np.inf  # the smallest harmless size
+        limits = limits_of(A.dtype if factor is None else factor, A.dtype)
+        limits = limits._replace(smallest=np.inf)  # no exponent is harmless
         return cls(indptr, indices, A.data, A.format == "csr", norm, solver, True, limits)
 
     @cached_property
@@ -174,17 +176,17 @@ class HostSystem:
         return R.T, self._errors(sizes, summary)
 
     @cached_property
-    def bound(self) -> tuple[object, ...]:
+    def bound(self) -> MeasuredMatrix:
         """The matrix of `residual.measure`."""
         matrix = self.indptr, self.indices, self.data, self.flipped
-        return *matrix, self.by_component, self.norm, self.limits
+        return *matrix, self.by_component, self.norm, packed(self.limits)
 
     def _errors(self, sizes: np.ndarray, summary: tuple[float, bool]) -> BackwardErrors:
         residual, solution, rhs, component, row = sizes
         errors = BackwardErrors(
             residual, solution, rhs, self.norm, component, row, self.by_component
         )
-        errors.summary = ErrorSummary(*summary)
+        errors.summary = summary
         return errors
 
     def corrected(self, X: np.ndarray, R: np.ndarray) -> np.ndarray:
@@ -251,12 +253,13 @@ def host_system(
 
     The sweeps of the factor solve the system, unless `solver` is given.
     """
-    indptr, indices, data, flipped, scaled, norm, limits = matrix_of(factor, trans, dtype)
+    indptr, indices, data, flipped, scaled, norm, _ = matrix_of(factor, trans, dtype)
+    limits = limits_of(factor.dtype, dtype)
     solver = solver or (lambda B: direct(factor, B, trans))
     return HostSystem(indptr, indices, data, flipped, norm, solver, scaled, limits)
 
 
-def matrix_of(factor: HostSweeps, trans: str, dtype: np.dtype) -> tuple[Any, ...]:
+def matrix_of(factor: HostSweeps, trans: str, dtype: np.dtype) -> MeasuredMatrix:
     """Return op(A) in a scalar type, as the matrix of `residual.measure`."""
     matrix, complex_ = factor.matrix, dtype.kind == "c"
     data = matrix.data if matrix.dtype == dtype else matrix.data.astype(dtype)
@@ -265,5 +268,5 @@ def matrix_of(factor: HostSweeps, trans: str, dtype: np.dtype) -> tuple[Any, ...
     return (
         *(matrix.indptr, matrix.indices, data.conj() if trans == "H" and complex_ else data),
         *(flipped, factor.scaling is not None, matrix.norms[0 if trans == "N" else 1]),
-        limits_of(factor.dtype, dtype),
+        packed(limits_of(factor.dtype, dtype)),
     )

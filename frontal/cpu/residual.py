@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile.jit import allocating, forced, inner, jit
+from ..numeric.acceptance import judge, unpacked
 from ..numeric.backward_error import componentwise, is_long, rowwise
 
 
@@ -67,32 +68,15 @@ def _residual(indptr, indices, data, flipped, x, b, r, y, least):
     return residual, solution, rhs, ratio
 
 
-@inner
-def normwise(norm, residual, solution, rhs):
-    """Return the normwise backward error; infinite if it is not finite."""
-    scale = norm * solution + rhs
-    error = residual / scale if scale > 0 else residual
-    return error if np.isfinite(error) else np.inf
+_judge = inner(judge)
 
 
 @inner
-def merit(sizes, c, norm, by_component, limits):
-    """Return the error of column c over the limits of correction; see `measure` for `sizes`."""
-    magnitudes = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
-    error = max(normwise(norm, *magnitudes) / limits[0], np.float64(sizes[4, c]) / limits[2])
-    if by_component:
-        error = max(error, np.float64(sizes[3, c]) / limits[1])
-    return error
-
-
-@inner
-def is_inside(norm, solution, rhs, limits):
-    """Return whether sizes are within the limits of harmless exponents."""
-    if rhs == 0:
-        return True
-    low, high, most = limits[4], limits[5], limits[6]
-    inside = low <= norm <= high and low <= rhs <= high and low <= solution <= high
-    return inside and norm * solution <= most
+def judge_column(sizes, c, norm, by_component, limits):
+    """Judge the solution of column c; see `measure` for `sizes`."""
+    r, x, b = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
+    errors = np.float64(sizes[3, c]), np.float64(sizes[4, c])
+    return _judge((r, x, b, *errors), norm, by_component, limits)
 
 
 @allocating
@@ -103,8 +87,8 @@ def measure(matrix, X, B, R, sizes):
     ----------
     matrix : tuple
         A: `indptr`, `indices`, `data` and `flipped`; `by_component`, whether the componentwise
-        error must be small too (see `BackwardErrors`); the infinity norm of A; and the `limits` of
-        `backward_error.limits_of`.
+        error must be small too (see `BackwardErrors`); the infinity norm of A; and the `limits`, an
+        array of `ErrorLimits`.
     X, B, R : (k, n) arrays, n and k positive
     sizes : (5, k) array
         On return, largest moduli of R, X and B, componentwise and rowwise backward errors.
@@ -116,15 +100,15 @@ def measure(matrix, X, B, R, sizes):
     fine : bool
         Whether all columns are within the limits.
     """
-    indptr, indices, data, flipped, by_component, norm, limits = matrix
-    worst, fine = 0.0, True
-    scale, least = np.empty(X.shape[1], sizes.dtype), limits[8] / limits[7]  # not denormal
+    indptr, indices, data, flipped, by_component, norm, packed = matrix
+    worst, fine, limits = 0.0, True, unpacked(packed)
+    scale, least = np.empty(X.shape[1], sizes.dtype), limits.tiny / limits.eps  # not denormal
     for c in range(X.shape[0]):
         x, b, r = X[c], B[c], R[c]
         maxima = _residual(indptr, indices, data, flipped, x, b, r, scale, least)
         sizes[0, c], sizes[1, c], sizes[2, c], error = maxima
-        solution, rhs = np.float64(sizes[1, c]), np.float64(sizes[2, c])
-        certain, row = error <= limits[3] and np.isfinite(sizes[0, c]), -1
+        solution = np.float64(sizes[1, c])
+        certain, row = error <= limits.accepted and np.isfinite(sizes[0, c]), -1
         if not certain:
             error, certain, row = componentwise(r, scale, norm * solution, limits)
         sizes[3, c] = error
@@ -132,8 +116,7 @@ def measure(matrix, X, B, R, sizes):
             error = rowwise(matrix, b, r, scale, solution)
         sizes[4, c] = error
         worst = max(worst, error)
-        fine &= merit(sizes, c, norm, by_component, limits) <= 1
-        fine &= is_inside(norm, solution, rhs, limits)
+        fine &= judge_column(sizes, c, norm, by_component, limits)[2]
     return worst, fine
 
 

@@ -316,7 +316,7 @@ def _gmres_rescue(
         X, error, _ = refine.rescue(system, X, B, errors.rowwise)
         if failure is not None:
             normwise = system.measure(X, B)[1].normwise
-            good = (error <= system.limits[1]) | (normwise <= system.limits[0])
+            good = (error <= system.limits.componentwise) | (normwise <= system.limits.normwise)
             if not good.all():
                 raise failure
         return X
@@ -351,7 +351,7 @@ def _refined(
 
     def solve(B: Vectors) -> Vectors:
         X, errors, _ = refine.solve(system, B, None, True)
-        if errors is None or (errors.normwise <= system.limits[0]).all():
+        if errors is None or (errors.normwise <= system.limits.normwise).all():
             return X  # good enough for an estimate
         return otherwise(X, B, errors)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..backend.protocol import NumericFactor
 from ..errors import SingularMatrixError
-from ..numeric.backward_error import limits_of
+from ..numeric.acceptance import limits_of
 from ..numeric.condition import Condition
 from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors, eps_of
 from ..numeric.thresholds import THRESHOLDS

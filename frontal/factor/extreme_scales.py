@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from ..backend.protocol import NumericFactor
 from ..cpu.host_system import HostSystem, direct, host_system
 from ..errors import IllConditionedWarning, SolutionOverflowError, warn
 from ..matrix.symmetry import diagonal_of
-from ..numeric.linear_system import BackwardErrors, Vectors, borders
+from ..numeric.acceptance import limits_of
+from ..numeric.linear_system import BackwardErrors, Vectors
 from ..numeric.thresholds import THRESHOLDS
 from ..symbolic.scaling import shifted
 from . import refine
@@ -42,25 +44,6 @@ def _largest_exponents(M: np.ndarray) -> np.ndarray:
     return np.frexp(np.max([np.abs(part).max(axis=0) for part in parts], axis=0))[1]
 
 
-def near_border(errors: BackwardErrors, factor: np.dtype, vectors: np.dtype) -> np.ndarray:
-    """Return a mask of columns whose solution or errors may be wrong due to extreme exponents.
-
-    Parameters
-    ----------
-    errors : BackwardErrors
-        Errors of the solution of the unscaled system.
-    factor, vectors : data types
-        Scalar types of the factor, used by the sweeps, and of right-hand sides and solutions.
-    """
-    low, high, most = borders(factor, vectors)
-    rhs, solution = (np.asarray(a, np.float64) for a in (errors.rhs, errors.solution))
-    with np.errstate(all="ignore"):
-        inside = (low <= errors.norm) & (errors.norm <= high) & np.isfinite(errors.normwise)
-        inside &= (low <= rhs) & (rhs <= high) & (low <= solution) & (solution <= high)
-        inside &= errors.norm * solution <= most
-    return ~inside & (rhs != 0)
-
-
 def mended(
     factor: NumericFactor,
     X: Vectors,
@@ -70,7 +53,7 @@ def mended(
     errors: BackwardErrors,
     taken: int,
 ) -> tuple[Vectors, BackwardErrors, int]:
-    """Solve again for the columns of `near_border`, and leave the others unchanged.
+    """Solve again for the columns near the borders of their types, and leave the others unchanged.
 
     Parameters
     ----------
@@ -87,7 +70,7 @@ def mended(
     X, errors, taken
         Errors of the columns solved again are those of the scaled system.
     """
-    columns = np.flatnonzero(near_border(errors, factor.dtype, B.dtype))
+    columns = np.flatnonzero(errors.near_border(limits_of(factor.dtype, B.dtype)))
     if not columns.size:
         return X, errors, taken
     x, b = factor.download(X), factor.download(B)
@@ -272,7 +255,7 @@ def _joined(
 ) -> BackwardErrors:
     """Return `errors` with those of `columns` replaced by `scaled_errors`."""
 
-    def updated(old: Any, new: Any) -> np.ndarray:
+    def updated(old: ArrayLike, new: ArrayLike) -> np.ndarray:
         out = np.broadcast_to(np.asarray(old, np.float64), errors.rhs.shape).copy()
         out[columns] = new
         return out

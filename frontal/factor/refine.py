@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..cpu.host_system import HostSystem
+from ..numeric import refinement
+from ..numeric.acceptance import ErrorLimits
 from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors
-from ..numeric.thresholds import THRESHOLDS
 
-_MAX_STEPS = THRESHOLDS.corrections
 _NORMWISE_WEIGHT = 2.0**200  # larger than any finite ratio of errors
 _GMRES_CYCLES = 20
 _GMRES_SIZE = 40
@@ -45,7 +47,7 @@ def solve(
     if k <= system.most:
         if steps == 0 and not judged:
             return system.solve(B), None, 0
-        return _refined(system, B, steps, *system.solved(B, probing))
+        return _refined(_Solutions(system, B, *system.solved(B, probing)), steps)
     X, errors, taken = system.empty(n, k), [], 0
     for first in range(0, k, system.most):
         columns = slice(first, first + system.most)
@@ -77,60 +79,48 @@ def refine(
     taken : int
         Accepted corrections.
     """
-    return _refined(system, B, steps, X, *system.measure(X, B))
+    return _refined(_Solutions(system, B, X, *system.measure(X, B)), steps)
 
 
-def _refined(
-    system: LinearSystem,
-    B: Vectors,
-    steps: int | None,
-    X: Vectors,
-    R: Vectors,
-    errors: BackwardErrors,
-) -> tuple[Vectors, BackwardErrors, int]:
-    """Refine as `refine`, with R and `errors` of the first solution."""
-    if steps is None and errors.fine:
-        return X, errors, 0
-    with np.errstate(all="ignore"):  # errors report non-finite solutions
-        return _improved(system, X, B, steps, R, errors)
+@dataclass
+class _Solutions:
+    """`Refinable` solutions X of one system, with their residuals R and errors."""
+
+    system: LinearSystem
+    B: Vectors
+    X: Vectors
+    R: Vectors
+    errors: BackwardErrors
+
+    def merit(self) -> np.ndarray:
+        return _merit(self.errors, self.system.limits)
+
+    def correct(self) -> np.ndarray:
+        trial = self.system.corrected(self.X, self.R)
+        self._trial = trial, *self.system.measure(trial, self.B)
+        return _merit(self._trial[2], self.system.limits)
+
+    def accept(self, better: np.ndarray) -> None:
+        (X, R, errors), chosen = self._trial, self.system.chosen
+        self.X, self.R = chosen(better, X, self.X), chosen(better, R, self.R)
+        self.errors = errors if better.all() else errors.chosen(better, self.errors)
 
 
-def _improved(
-    system: LinearSystem,
-    X: Vectors,
-    B: Vectors,
-    steps: int | None,
-    R: Vectors,
-    errors: BackwardErrors,
-) -> tuple[Vectors, BackwardErrors, int]:
-    merit = _merit(errors, system.limits)
+def _refined(solutions: _Solutions, steps: int | None) -> tuple[Vectors, BackwardErrors, int]:
     taken = 0
-    for _ in range(_MAX_STEPS if steps is None else steps):
-        if not np.any(merit > (1 if steps is None else 0)):
-            break
-        trial = system.corrected(X, R)
-        trial_R, trial_errors = system.measure(trial, B)
-        trial_merit = _merit(trial_errors, system.limits)
-        better = trial_merit < merit
-        if not better.any():
-            break
-        halved = bool((trial_merit[better] <= merit[better] / 2).any())
-        X, R = system.chosen(better, trial, X), system.chosen(better, trial_R, R)
-        errors = trial_errors if better.all() else trial_errors.chosen(better, errors)
-        merit = np.where(better, trial_merit, merit)
-        taken += 1
-        if steps is None and not halved:
-            break
-    return X, errors, taken
+    if steps is not None or not solutions.errors.fine:
+        with np.errstate(all="ignore"):  # errors report non-finite solutions
+            taken = int(refinement.refine(solutions, steps))
+    return solutions.X, solutions.errors, taken
 
 
-def _merit(errors: BackwardErrors, limits: np.ndarray) -> np.ndarray:
+def _merit(errors: BackwardErrors, limits: ErrorLimits) -> np.ndarray:
     """Return `BackwardErrors.merit`, dominated by a normwise error that needs a correction.
 
     The first corrections by a factor in single precision may increase errors in rows of small
     numbers.
     """
-    normwise = errors.normwise / limits[0]
+    normwise = errors.normwise / limits.normwise
     return np.where(normwise > 1, _NORMWISE_WEIGHT * normwise, errors.merit(limits))
 
 
@@ -146,7 +136,7 @@ def rescue(
 
     n = X.shape[0]
     X, error = X.copy(), error.copy()
-    target = system.limits[3]
+    target = system.limits.accepted
     inverse = LinearOperator(
         (n, n), matvec=lambda r: system.solve(r.reshape(-1, 1))[:, 0], dtype=X.dtype
     )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ..backend.protocol import NumericFactor
 from ..machine.lockfree_property import cached_property
+from ..numeric.acceptance import limits_of
 from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors, eps_of
-from .extreme_scales import near_border
 
 
 @dataclass(eq=False)
@@ -50,5 +50,5 @@ class Solution:
     def near_border(self) -> bool:
         """Whether extreme exponents make solves with the unscaled A unreliable."""
         return not self.errors.fine and bool(
-            near_border(self.errors, self.factor.dtype, self.X.dtype).any()
+            self.errors.near_border(limits_of(self.factor.dtype, self.X.dtype)).any()
         )

@@ -12,7 +12,7 @@ from ..cpu.host_system import HostSystem, host_system
 from ..info import SolveInfo
 from ..machine.lockfree_property import cached_property
 from ..matrix.canonical import check_finite_rhs, prepare_rhs
-from ..numeric.backward_error import limits_of
+from ..numeric.acceptance import ErrorLimits, limits_of
 from ..numeric.condition import CERTIFIED, ESTIMATED, KNOWN, Condition
 from ..numeric.linear_system import BackwardErrors, Vectors, eps_of
 from ..numeric.thresholds import THRESHOLDS
@@ -233,17 +233,17 @@ class FactorSolver:
 
 
 def _may_improve(
-    estimate: ConditionEstimate | None, errors: BackwardErrors, limits: np.ndarray
+    estimate: ConditionEstimate | None, errors: BackwardErrors, limits: ErrorLimits
 ) -> bool:
     """Return whether a warning is due only to an error that refinement would reduce."""
     if estimate is None or errors.lost is not None:  # solved again in a scaled system
         return False
-    if not limits[3] < errors.worst < np.inf:
+    if not limits.accepted < errors.worst < np.inf:
         return False
-    return estimate.condition * max(errors.worst_normwise, limits[7]) > THRESHOLDS.warned
+    return estimate.condition * max(errors.worst_normwise, limits.eps) > THRESHOLDS.warned
 
 
-def _require_solutions(errors: BackwardErrors, steps: int | None, limits: np.ndarray) -> None:
+def _require_solutions(errors: BackwardErrors, steps: int | None, limits: ErrorLimits) -> None:
     """Raise, for a factor in double precision, if errors are too large, unless b is not finite."""
     enough = np.isfinite(errors.normwise).all()
     if steps is None:

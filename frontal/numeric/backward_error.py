@@ -1,4 +1,4 @@
-"""Componentwise and rowwise backward errors, and their limits.
+"""Componentwise and rowwise backward errors.
 
 The componentwise error of a row is |r| / (|A||x| + |b|), the size of the smallest change of each
 entry of A and b for which the row is exact (Oettli and Prager 1964). If x is nearly zero in all
@@ -10,61 +10,14 @@ accepted: unlike a normwise error, it does not let a huge entry hide errors in o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
-
 import numpy as np
 
 from ..compile.jit import allocating, inner, jit
-from .linear_system import ErrorSummary, borders, eps_of
+from .acceptance import unpacked
 from .thresholds import THRESHOLDS
 
 _LONG_ROW = THRESHOLDS.long_row
 _TINY_ROW, _TINY_ROW_LIMIT = THRESHOLDS.tiny_row, THRESHOLDS.tiny_row_limit
-
-
-@cache
-def limits_of(factor: np.dtype, vectors: np.dtype) -> np.ndarray:
-    """Return limits of backward errors and sizes, for scalar types of a factor and of vectors.
-
-    Returns
-    -------
-    (9,) float64 array
-        Normwise, componentwise and rowwise error that need no correction; rowwise error that needs
-        no warning; smallest and largest norm of A, b and x, and largest |A||x|, that neither
-        overflow nor underflow in a solve; eps; the smallest positive number.
-    """
-    eps, table = eps_of(vectors), THRESHOLDS
-    rowwise = table.unrefined if factor == vectors else table.accepted
-    errors = table.normwise, table.unrefined, rowwise, table.accepted
-    smallest = float(np.finfo(vectors).smallest_subnormal)
-    return np.array((*(eps * x for x in errors), *borders(factor, vectors), eps, smallest))
-
-
-def summary_of(norms: Sequence[float], limits: Sequence[float], by_component: bool) -> ErrorSummary:
-    """Return the error summary of one solution.
-
-    Parameters
-    ----------
-    norms : six floats
-        Largest moduli of residual, solution and right-hand side, componentwise and rowwise error,
-        norm of the matrix.
-    limits : sequence of float
-        See `limits_of`.
-    by_component : bool
-        Also limit the componentwise error; see `BackwardErrors`.
-    """
-    residual, solution, rhs, component, rowwise, norm = norms
-    scale = norm * solution + rhs
-    normwise = residual / scale if scale > 0 else residual
-    least, most_component, most_row, _, low, high, most, *_ = limits
-    fine = normwise <= least and rowwise <= most_row
-    if by_component:
-        fine = fine and component <= most_component
-    if rhs != 0:
-        inside = low <= norm <= high and low <= rhs <= high and low <= solution <= high
-        fine = fine and inside and norm * solution <= most
-    return ErrorSummary(rowwise, fine)
 
 
 @inner
@@ -77,8 +30,7 @@ def componentwise(r, scale, largest, limits):
         Residual, and |A||x| + |b|.
     largest : float
         Upper bound of |A| |x|_max over all rows.
-    limits : array
-        See `limits_of`.
+    limits : ErrorLimits
 
     Returns
     -------
@@ -90,8 +42,8 @@ def componentwise(r, scale, largest, limits):
         The row of the error. If not `certain`, the rowwise error equals it unless this row is
         long. -1 if the denominator of this row may be tiny.
     """
-    floor = 2 * min(_TINY_ROW * r.size * limits[7], _TINY_ROW_LIMIT) * largest
-    floor = max(floor, np.sqrt(limits[8]))
+    floor = 2 * min(_TINY_ROW * r.size * limits.eps, _TINY_ROW_LIMIT) * largest
+    floor = max(floor, np.sqrt(limits.tiny))
     error, row = 0.0, -1
     for i in range(r.size):
         size, denominator = np.float64(np.abs(r[i])), np.float64(scale[i])
@@ -102,7 +54,7 @@ def componentwise(r, scale, largest, limits):
             error = size / denominator
             if error != error:
                 return np.inf, False, -1
-    return error, error <= limits[2] and row >= 0, row
+    return error, error <= limits.rowwise and row >= 0, row
 
 
 @inner
@@ -150,18 +102,19 @@ def rowwise(matrix, b, r, scale, largest):
     largest : float
         Largest modulus of x.
     """
-    indptr, indices, data, flipped, _, _, limits = matrix
+    indptr, indices, data, flipped, _, _, packed = matrix
+    limits = unpacked(packed)
     sums, counts = row_sums(indptr, indices, data, flipped), _row_counts(indptr, indices, flipped)
-    tiny = min(_TINY_ROW * r.size * limits[7], _TINY_ROW_LIMIT)
+    tiny = min(_TINY_ROW * r.size * limits.eps, _TINY_ROW_LIMIT)
     error = 0.0
     for i in range(r.size):
         size, denominator = np.float64(np.abs(r[i])), np.float64(scale[i])
         row_bound = sums[i] * largest
         if not np.isfinite(size):
             return np.inf
-        if denominator <= np.sqrt(limits[8]):
+        if denominator <= np.sqrt(limits.tiny):
             # each product and sum may have lost the smallest positive number
-            size -= limits[8] * (counts[i] + 1 + sums[i])
+            size -= limits.tiny * (counts[i] + 1 + sums[i])
         if not size > 0:
             continue
         if denominator <= tiny * (row_bound + np.float64(np.abs(b[i]))):

@@ -15,40 +15,15 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from ..machine.lockfree_property import cached_property
+from .acceptance import ErrorLimits
 
 Vectors: TypeAlias = Any  # an (n, k) array of the factor's backend: NumPy or CuPy
-
-# Reserved powers of two: for growth in the sweeps, and for corrections, which are smaller than the
-# right-hand side by the precision of x.
-_GROWTH_BITS, _CORRECTION_BITS = 32, 11
 
 
 @cache
 def eps_of(dtype: np.dtype) -> float:
     """Return the precision eps of a scalar type."""
     return float(np.finfo(dtype).eps)
-
-
-@cache
-def borders(factor: np.dtype, vectors: np.dtype) -> tuple[float, float, float]:
-    """Return the least and largest safe norm of a matrix or vector, and the largest of a product.
-
-    Parameters
-    ----------
-    factor, vectors : data types
-        Scalar types of the factor, used by the sweeps, and of right-hand sides and solutions.
-    """
-    info = np.finfo(factor)
-    low = 2.0 ** (int(info.minexp) + np.finfo(vectors).nmant + _CORRECTION_BITS)
-    high = 2.0 ** (int(info.maxexp) - _GROWTH_BITS)
-    return low, high, 2.0 ** (int(np.finfo(vectors).maxexp) - _GROWTH_BITS)
-
-
-class ErrorSummary(NamedTuple):
-    """`worst` and `fine` of `BackwardErrors`, if the measurement returned them."""
-
-    worst: float
-    fine: bool
 
 
 @dataclass
@@ -68,8 +43,8 @@ class BackwardErrors:
         Also correct components whose errors are large only componentwise.
     lost : (k,) array, optional
         1 for a solution that overflows its type, -1 for one that underflows, else 0.
-    summary : ErrorSummary, optional
-        The largest error, and whether no correction is needed, if the measurement returned them.
+    summary : (float, bool), optional
+        `worst` and `fine`, if the measurement returned them.
     """
 
     residual: np.ndarray
@@ -80,7 +55,7 @@ class BackwardErrors:
     rowwise: np.ndarray
     by_component: bool = False
     lost: np.ndarray | None = None
-    summary: ErrorSummary | None = field(default=None, init=False)  # of these; `replace` drops it
+    summary: tuple[float, bool] | None = field(default=None, init=False)  # `replace` drops it
 
     @cached_property
     def normwise(self) -> np.ndarray:
@@ -90,27 +65,36 @@ class BackwardErrors:
             error = self.residual / np.where(scale > 0, scale, 1.0)
         return np.where(np.isfinite(error), error, np.inf)
 
-    def merit(self, limits: np.ndarray) -> np.ndarray:
-        """Return the error of each column relative to the largest that needs no correction.
+    def merit(self, limits: ErrorLimits) -> np.ndarray:
+        """Return the error of each column relative to the largest that needs no correction."""
+        merit = np.maximum(self.normwise / limits.normwise, self.rowwise / limits.rowwise)
+        if self.by_component:
+            merit = np.maximum(merit, self.componentwise / limits.componentwise)
+        return merit
 
-        `limits` are those of `numeric.backward_error.limits_of`.
-        """
-        merit = np.maximum(self.normwise / limits[0], self.rowwise / limits[2])
-        return np.maximum(merit, self.componentwise / limits[1]) if self.by_component else merit
-
-    def accepted(self, limits: np.ndarray) -> np.ndarray:
+    def accepted(self, limits: ErrorLimits) -> np.ndarray:
         """Return which columns need no warning."""
-        by_rows = self.rowwise <= limits[3]
+        by_rows = self.rowwise <= limits.accepted
         return by_rows if by_rows.all() else by_rows | (self.merit(limits) <= 1)
 
-    def insufficient(self, limits: np.ndarray) -> bool:
+    def near_border(self, limits: ErrorLimits) -> np.ndarray:
+        """Return which columns may be wrong due to extreme exponents of A, b or x."""
+        rhs, solution = (np.asarray(a, np.float64) for a in (self.rhs, self.solution))
+        low, high = limits.smallest, limits.largest
+        with np.errstate(all="ignore"):
+            inside = (low <= self.norm) & (self.norm <= high) & np.isfinite(self.normwise)
+            inside &= (low <= rhs) & (rhs <= high) & (low <= solution) & (solution <= high)
+            inside &= self.norm * solution <= limits.product
+        return ~inside & (rhs != 0)
+
+    def insufficient(self, limits: ErrorLimits) -> bool:
         """Return whether a column needs a warning."""
         return not self.accepted(limits).all()
 
     @property
     def worst(self) -> float:
         """Largest rowwise backward error."""
-        return self.summary.worst if self.summary else float(self.rowwise.max(initial=0.0))
+        return self.summary[0] if self.summary else float(self.rowwise.max(initial=0.0))
 
     @property
     def worst_normwise(self) -> float:
@@ -120,7 +104,7 @@ class BackwardErrors:
     @property
     def fine(self) -> bool:
         """Return whether no correction is needed and no overflow is near, by `summary` if set."""
-        return self.summary is not None and self.summary.fine
+        return self.summary is not None and self.summary[1]
 
     def chosen(self, better: np.ndarray, previous: BackwardErrors) -> BackwardErrors:
         """Return these errors in the `better` columns, those of `previous` in the rest."""
@@ -168,8 +152,8 @@ class LinearSystem(Protocol):
         ...
 
     @property
-    def limits(self) -> np.ndarray:
-        """Limits of errors; see `numeric.backward_error.limits_of`."""
+    def limits(self) -> ErrorLimits:
+        """Limits of errors."""
         ...
 
     def solve(self, B: Vectors) -> Vectors:

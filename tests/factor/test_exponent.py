@@ -11,6 +11,7 @@ import frontal.gpu.runtime.device
 from frontal import problems
 from frontal.factor import extreme_scales
 from frontal.factor.refine import BackwardErrors
+from frontal.numeric.acceptance import limits_of
 from frontal.symbolic.scaling import equilibrate, extreme, scaled
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -180,7 +181,7 @@ def test_what_is_near_a_border():
     def near(rhs, solution, norm, residual=0.0, factor="f4", vectors="f8"):
         parts = [np.array([float(a)]) for a in (residual, solution, rhs)]
         errors = BackwardErrors(*parts, norm, parts[0], parts[0])
-        return extreme_scales.near_border(errors, np.dtype(factor), np.dtype(vectors))[0]
+        return errors.near_border(limits_of(np.dtype(factor), np.dtype(vectors)))[0]
 
     assert not near(1, 1, 1)
     assert near(1e30, 1, 1)

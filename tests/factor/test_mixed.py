@@ -143,7 +143,7 @@ def test_new_values_and_copies_keep_the_precision(made):
 def test_what_only_a_solution_tells_is_remembered(made, monkeypatch):
     a = conditioned(1e6, positive=False)
     factor, b = frontal.factorize(a, precision="mixed", backend="cpu"), np.arange(120.0)
-    monkeypatch.setattr("frontal.factor.refine._MAX_STEPS", 1)
+    monkeypatch.setattr("frontal.numeric.refinement.MAX_STEPS", 1)
     monkeypatch.setattr("frontal.factor.refine._GMRES_CYCLES", 0)
     for _ in range(2):
         assert backward_error(a, factor.solve(b), b) <= 4 * EPS

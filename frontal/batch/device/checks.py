@@ -13,9 +13,11 @@ import numpy as np
 from ...gpu.runtime.array import NULL, Array
 from ...gpu.runtime.device import Device
 from ...gpu.runtime.graph import Launch
+from ...gpu.runtime.structs import filled
 from ...gpu.sparse import launch
 from ...gpu.sparse.batch.statistics import BatchStatistics
-from ...numeric.backward_error import limits_of
+from ...gpu.sparse.structs import FACTOR_LIMITS, SOLUTION_LIMITS
+from ...numeric.acceptance import limits_of
 from ...numeric.condition import MAX_SILENT_PRODUCT
 from ...numeric.linear_system import eps_of
 from ...numeric.method import Method
@@ -82,7 +84,7 @@ class BatchChecks:
         self.known = BatchConditions(*arrays)
         self.ratio: Array = device.upload(np.full(count, np.nan))
         self.outcome: Array = xp.zeros(count, np.int32)
-        self._limits: dict[tuple[np.dtype, np.dtype], Array] = {}
+        self._limits: dict[tuple[np.dtype, np.dtype], np.ndarray] = {}
 
     def begin(self) -> None:
         """Enqueue clearing of the counters."""
@@ -111,8 +113,13 @@ class BatchChecks:
         1 x 1. `even` (batch,) uint8 marks systems with a usable scaling; None if all have one.
         """
         eps = eps_of(dtype)
-        limits = self._device.upload(
-            np.array((THRESHOLDS.symmetry * eps, eps**0.5, _MAX_UNSTABLE_ENTRIES, _MAX_GROWTH))
+        limits = filled(
+            self._device,
+            FACTOR_LIMITS,
+            asymmetry=THRESHOLDS.symmetry * eps,
+            pivot_ratio=eps**0.5,
+            unstable_columns=_MAX_UNSTABLE_ENTRIES,
+            growth=_MAX_GROWTH,
         )
         inputs = limits, statistics.of_values, statistics.of_pivots, *map(_or_null, (ratios, even))
         out = self.ratio, self.known.counted, self.outcome, self._counts
@@ -170,10 +177,11 @@ class BatchChecks:
         counted: AnyArray = self.known.counted
         return [counted[which] for which in range(2)]
 
-    def _limits_of(self, factor: np.dtype, vectors: np.dtype) -> Array:
+    def _limits_of(self, factor: np.dtype, vectors: np.dtype) -> np.ndarray:
         if (factor, vectors) not in self._limits:
-            limits = np.array((*limits_of(factor, vectors), MAX_SILENT_PRODUCT, THRESHOLDS.warned))
-            self._limits[factor, vectors] = self._device.upload(limits)
+            limits = limits_of(factor, vectors)._asdict()
+            limits |= {"silent": MAX_SILENT_PRODUCT, "warned": THRESHOLDS.warned}
+            self._limits[factor, vectors] = filled(self._device, SOLUTION_LIMITS, **limits)
         return self._limits[factor, vectors]
 
 

@@ -17,12 +17,11 @@ from ...gpu.sparse.batch.statistics import BatchStatistics
 from ...gpu.sparse.factor import GpuFactor
 from ...gpu.sparse.solve.system import DeviceSystem
 from ...numeric.linear_system import eps_of
+from ...numeric.refinement import refine
 from ...numeric.thresholds import THRESHOLDS, margin_of
 from ..input import AnyArray
 from ..substitute import Report
 from .checks import BatchChecks, CheckedSolutions
-
-_STEPS = THRESHOLDS.corrections
 
 
 @dataclass
@@ -215,7 +214,9 @@ def solved(
             solutions = forest.solved(rhs, None, rhs)
         checked, steps = forest.checked(solutions), None
         if checked.poor:
-            solutions, checked, steps = _refined(forest, rhs, solutions, checked)
+            refinement = _Refinement(forest, rhs, solutions, checked)
+            steps = refine(refinement, None)
+            solutions, checked = refinement.solutions, refinement.checked
         if checked.unknown or (certified is not None and checked.unclean):
             solver.certifies &= certified is None
             _estimate(forest)
@@ -266,25 +267,25 @@ def _report(
     return Report(download(checked.error), taken, condition, download(checked.clean))
 
 
-def _refined(
-    forest: _ForestSystem, B: Array, solutions: _ForestSolution, checked: CheckedSolutions
-) -> tuple[_ForestSolution, CheckedSolutions, AnyArray]:
-    """Refine systems with large errors while these halve; return the number of steps, too."""
-    xp = forest.xp
-    active, steps = xp.ones(forest.count, np.bool_), xp.zeros(forest.count, np.int64)
-    for _ in range(_STEPS):
-        merit = checked.merit
-        active &= (merit > 1).any(axis=0)
-        if not active.any():
-            break
-        trial = forest.solved(solutions.R, solutions.X, B)
-        trial_merit = forest.checked(trial).merit
-        better = (trial_merit < merit) & active
-        active &= (better & (trial_merit <= merit / 2)).any(axis=0)
-        solutions = forest.chosen(better, trial, solutions)
-        steps += better.any(axis=0)
-        checked = forest.checked(solutions)
-    return solutions, checked, steps
+@dataclass
+class _Refinement:
+    """`Refinable` solutions of a forest, with the results of their check."""
+
+    forest: _ForestSystem
+    B: Array
+    solutions: _ForestSolution
+    checked: CheckedSolutions
+
+    def merit(self) -> AnyArray:
+        return self.checked.merit
+
+    def correct(self) -> AnyArray:
+        self._trial = self.forest.solved(self.solutions.R, self.solutions.X, self.B)
+        return self.forest.checked(self._trial).merit
+
+    def accept(self, better: AnyArray) -> None:
+        self.solutions = self.forest.chosen(better, self._trial, self.solutions)
+        self.checked = self.forest.checked(self.solutions)
 
 
 def _estimate(forest: _ForestSystem) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...compile.atomics import array_of, write_addresses
 from ...compile.jit import allocating, brief, inlined, jit, view
+from ...numeric.acceptance import unpacked
 from ...numeric.backward_error import row_sums
 from ...numeric.condition import BOUND, CERTIFIED, KNOWN, PROBABLE_FRACTION, certificate, enough
 from ..blas import Routines
@@ -275,7 +276,7 @@ def solve_small(table, wide, b, x, how):
             pointer, transposed, conjugated, matrix, how, limit, wide, R
         )
     enter_python(turn, factors.routines.table[8])
-    return max(error, limits[7]) if fine else -1.0, condition, certified
+    return max(error, unpacked(limits).eps) if fine else -1.0, condition, certified
 
 
 _solve_small: Callable[..., tuple[float, float, bool]] = solve_small

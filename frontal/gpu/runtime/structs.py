@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Field = Array | np.number | float | Mapping[str, "Field"] | None
 
-_NUMBERS = {"int": "i4", "long long": "i8"}
+_NUMBERS = {"int": "i4", "long long": "i8", "double": "f8"}
 _PREFACE = """// Made by `python -m tests.structs` of frontal/gpu/{source}; not to be edited.
 #pragma once
 {includes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...numeric.acceptance import ErrorLimits
 from ...numeric.method import MAX_MULTIPLIER
 from ...numeric.thresholds import THRESHOLDS
 from ...symbolic.supernodes import TILE
@@ -255,6 +256,20 @@ TREES = Struct(
     },
 )
 
+FACTOR_LIMITS = Struct(
+    "FactorLimits",
+    "Limits of factors of a batch, see batch_checks.cu.",
+    _same("double", "asymmetry", "pivot_ratio", "unstable_columns", "growth"),
+    {"asymmetry": "A number between 0 (symmetric values) and 1 (others)."},
+)
+SOLUTION_LIMITS = Struct(
+    "SolutionLimits",
+    "`ErrorLimits` of numeric/acceptance.py, and the largest products of errors and condition\n"
+    "numbers without a warning: of the factor, and of a solution itself.",
+    _same("double", *ErrorLimits._fields, "silent", "warned"),
+    {},
+)
+
 HEADER = StructHeader(
     "sparse/structs.cuh",
     "sparse/structs.py",
@@ -301,6 +316,6 @@ HEADER = StructHeader(
     },
     (
         *(FRONTS, SMALL_FRONT, SMALL_CHILD, SMALL_FRONTS, OUTPUTS),
-        *(ENTRIES, TILE_TASKS, SOLVE_TASK, SOLVE, TREES),
+        *(ENTRIES, TILE_TASKS, SOLVE_TASK, SOLVE, TREES, FACTOR_LIMITS, SOLUTION_LIMITS),
     ),
 )

@@ -264,6 +264,31 @@ struct Trees {
     int tops;
 };
 
+// Limits of factors of a batch, see batch_checks.cu.
+struct FactorLimits {
+    // A number between 0 (symmetric values) and 1 (others).
+    double asymmetry;
+    double pivot_ratio;
+    double unstable_columns;
+    double growth;
+};
+
+// `ErrorLimits` of numeric/acceptance.py, and the largest products of errors and condition
+// numbers without a warning: of the factor, and of a solution itself.
+struct SolutionLimits {
+    double normwise;
+    double componentwise;
+    double rowwise;
+    double accepted;
+    double smallest;
+    double largest;
+    double product;
+    double eps;
+    double tiny;
+    double silent;
+    double warned;
+};
+
 static_assert(sizeof(Fronts) == 80);
 static_assert(OFFSET_OF(Fronts, start) == 0);
 static_assert(OFFSET_OF(Fronts, pointer) == 8);
@@ -393,3 +418,22 @@ static_assert(OFFSET_OF(Trees, ld) == 128);
 static_assert(OFFSET_OF(Trees, conjugate) == 132);
 static_assert(OFFSET_OF(Trees, conjugate_matrix) == 136);
 static_assert(OFFSET_OF(Trees, tops) == 140);
+
+static_assert(sizeof(FactorLimits) == 32);
+static_assert(OFFSET_OF(FactorLimits, asymmetry) == 0);
+static_assert(OFFSET_OF(FactorLimits, pivot_ratio) == 8);
+static_assert(OFFSET_OF(FactorLimits, unstable_columns) == 16);
+static_assert(OFFSET_OF(FactorLimits, growth) == 24);
+
+static_assert(sizeof(SolutionLimits) == 88);
+static_assert(OFFSET_OF(SolutionLimits, normwise) == 0);
+static_assert(OFFSET_OF(SolutionLimits, componentwise) == 8);
+static_assert(OFFSET_OF(SolutionLimits, rowwise) == 16);
+static_assert(OFFSET_OF(SolutionLimits, accepted) == 24);
+static_assert(OFFSET_OF(SolutionLimits, smallest) == 32);
+static_assert(OFFSET_OF(SolutionLimits, largest) == 40);
+static_assert(OFFSET_OF(SolutionLimits, product) == 48);
+static_assert(OFFSET_OF(SolutionLimits, eps) == 56);
+static_assert(OFFSET_OF(SolutionLimits, tiny) == 64);
+static_assert(OFFSET_OF(SolutionLimits, silent) == 72);
+static_assert(OFFSET_OF(SolutionLimits, warned) == 80);

@@ -14,9 +14,8 @@ import numpy as np
 
 from ...._typing import Untyped
 from ....machine.lockfree_property import cached_property
-from ....numeric.backward_error import limits_of, summary_of
+from ....numeric.acceptance import judge, limits_of
 from ....numeric.condition import CERTIFIED, ESTIMATED, PROBABLE_FRACTION, enough
-from ....numeric.linear_system import eps_of
 from ...runtime.array import Array, PinnedMirror
 from ...runtime.graph import CapturedLaunches
 from .condition_estimate import WeightedProbes
@@ -84,8 +83,7 @@ class VectorSolver:
         self._dtype, self._device = np.dtype(factor.values.dtype), factor.entries.device
         self._shape = (factor.entries.n,)
         self._by_component = factor.scales[0] is not None
-        self._limits = limits_of(self._dtype, self._dtype).tolist()
-        self._eps = eps_of(self._dtype)
+        self._limits = limits_of(self._dtype, self._dtype)
         xp, n = self._device.xp, factor.entries.n
         # second columns: right-hand side and solution for a certificate
         self._B, self._X = (xp.empty((n, 2), self._dtype, order="F") for _ in range(2))
@@ -197,8 +195,8 @@ class VectorSolver:
     def _error(self) -> float:
         """Return the rowwise error, at least eps; -1 if not `BackwardErrors.fine`."""
         norms = self._norms.host.tolist()[:6]
-        worst, fine = summary_of(norms, self._limits, self._by_component)
-        return max(worst, self._eps) if fine else -1.0
+        fine = judge(norms[:5], norms[5], self._by_component, self._limits)[2]
+        return max(norms[4], self._limits.eps) if fine else -1.0
 
 
 def _read_of(factor: Resident) -> tuple[bool, tuple[Array | None, ...]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....machine.lockfree_property import cached_property
-from ....numeric.backward_error import limits_of, summary_of
+from ....numeric.acceptance import judge, limits_of
 from ....numeric.condition import PROBABLE_FRACTION
 from ....numeric.linear_system import BackwardErrors, WeightedInverseNorm
 from ...runtime.array import NULL, Array, Value
@@ -55,7 +55,6 @@ class DeviceSystem:
         panels = resident.storage.panels
         self._by_component = resident.scales[0] is not None
         self.limits = limits_of(np.dtype(panels.dtype), np.dtype(dtype))
-        self._limits = self.limits.tolist()
         self._kernels = {
             name: self._kernel(name, of.dtype)
             for name, of in zip(_KERNELS, (panels, panels, *[values] * 5), strict=True)
@@ -229,8 +228,8 @@ class DeviceSystem:
         residual, solution, rhs, component, row = of_columns.T
         errors = BackwardErrors(residual, solution, rhs, norm, component, row, self._by_component)
         if len(of_columns) == 1:
-            numbers = host_norms.tolist()
-            errors.summary = summary_of(numbers, self._limits, self._by_component)
+            fine = judge(of_columns[0].tolist(), norm, self._by_component, self.limits)[2]
+            errors.summary = float(row[0]), fine
         return errors
 
     def sizes(self, X: Array, B: Array, count: int = 1) -> tuple[Array, Array]:

@@ -7,7 +7,6 @@ first block holds pseudorandom combinations of columns, which also give a probab
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ import numpy as np
 from .condition import BOUND, PROBABLE_FRACTION
 from .linear_system import Probes, Vectors
 
-_MAX_TURNS = 3  # products with M; with the adjoints between them at most 5 blocks
+MAX_TURNS = 3  # products with M; with the adjoints between them at most 5 blocks
 
 Product = Callable[[Vectors], Vectors]
 
@@ -41,26 +40,45 @@ def one_norm(probes: Probes, product: Product, adjoint: Product, enough: float =
         An estimate of at most `enough` is not improved after the first product with the adjoint. A
         probable bound of at most `numeric.condition.PROBABLE_FRACTION` times `enough` is returned.
     """
-    X, estimate = probes.first(), Norm(-1.0, None)
-    for turn in range(_MAX_TURNS):
+    X, norm, best = probes.first(), -1.0, None
+    for turn in range(MAX_TURNS):
         sums, S = probes.signs(product(X))
-        j = int(np.argmax(sums))  # the first NaN, if there is one
-        if sums[j] < estimate.value:
-            break
-        estimate = Norm(float(sums[j]), S[:, j : j + 1])
-        if turn == 0 and not probes.complete:
-            bound = BOUND * probes.n * estimate.value
-            if bound <= PROBABLE_FRACTION * enough:
-                return estimate._replace(value=bound)
-        if turn == _MAX_TURNS - 1 or probes.complete or not math.isfinite(estimate.value):
+        norm, j, done = after_product(turn, sums, norm, probes.n, probes.complete, enough)
+        best = best if j < 0 else S[:, j : j + 1]
+        if done:
             break
         gains = probes.gains(adjoint(S), X)
-        if not math.isfinite(gains.largest):
-            return estimate._replace(value=np.nan)
-        if gains.largest <= gains.products[j]:
-            break
-        estimate = estimate._replace(value=max(estimate.value, gains.largest))
-        if estimate.value <= enough:
+        norm, done = after_adjoint(norm, gains.largest, gains.products[j], enough)
+        if done:
             break
         X = probes.units(*gains.rows)
-    return estimate
+    return Norm(norm, best)
+
+
+def after_product(turn, sums, norm, n, complete, enough):
+    """Continue an estimate by the norms of the columns of W M X.
+
+    Return the estimate, the column that gave it, or -1, and whether it is final.
+    """
+    j = np.argmax(sums)  # the first NaN, if there is one
+    if sums[j] < norm:
+        return norm, -1, True
+    norm = float(sums[j])
+    if turn == 0 and not complete:
+        bound = BOUND * n * norm
+        if bound <= PROBABLE_FRACTION * enough:
+            return bound, j, True
+    return norm, j, turn == MAX_TURNS - 1 or complete or not np.isfinite(norm)
+
+
+def after_adjoint(norm, largest, product, enough):
+    """Continue an estimate by the largest entry of Z = M^H S, and the product of z and x.
+
+    Return the estimate, and whether it is final.
+    """
+    if not np.isfinite(largest):
+        return np.nan, True
+    if largest <= product:
+        return norm, True
+    norm = max(norm, largest)
+    return norm, norm <= enough

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ...compile.atomics import array_of, write_addresses
-from ...compile.jit import allocating, brief, inlined, jit, view
+from ...compile.jit import allocating, brief, inlined, inner, jit, view
 from ...numeric.acceptance import unpacked
 from ...numeric.backward_error import row_sums
-from ...numeric.condition import BOUND, CERTIFIED, KNOWN, PROBABLE_FRACTION, certificate, enough
+from ...numeric.condition import CERTIFIED, KNOWN, certificate, enough
+from ...numeric.one_norm import MAX_TURNS, after_adjoint, after_product
 from ..blas import Routines
 from ..blas_limit import single_threaded_blas
 from ..by_reference import reference
@@ -27,7 +28,7 @@ from .gil_handoff import TURN, enter_python, leave_python
 
 MAX_SMALL_UNKNOWNS = 4096  # largest n: above it the saving is negligible
 _NO_VECTORS = {"f": np.empty(0), "c": np.empty(0, np.complex128)}  # types of an estimate's vectors
-TURNS = 3  # steps of an estimate: at most 5 blocks of products are formed
+_after_product, _after_adjoint = inner(after_product), inner(after_adjoint)
 # Positions in the table of arrays, which begins with those of the factors: of the panels, the sides
 # of A, the matrix, and the slot of `gil_handoff`. The flags follow the addresses and sizes of
 # all arrays; the bits of the norm and of `enough` come last.
@@ -331,27 +332,16 @@ def weighted_norm(factors, flip, w, enough, wide):
         begin(X)
     Y, S = np.empty_like(X), np.empty_like(X)
     sums, products = np.empty(X.shape[0]), np.empty(X.shape[0])
-    for turn in range(TURNS):
+    for turn in range(MAX_TURNS):
         substitute(factors, not flip, not flip, X, Y)
         sign_block(w, Y, S, sums)
-        j = np.argmax(sums)  # that of a NaN, if there is one
-        if sums[j] < norm:
-            break
-        norm = sums[j]
-        if turn == 0 and not complete:
-            bound = BOUND * n * norm
-            if bound <= PROBABLE_FRACTION * enough:
-                return bound
-        if turn == TURNS - 1 or complete or not np.isfinite(norm):
+        norm, j, done = _after_product(turn, sums, norm, n, complete, enough)
+        if done:
             break
         substitute(factors, flip, flip, S, Y)
         largest, first, second = row_maxima(Y, X, products)
-        if not np.isfinite(largest):
-            return np.inf
-        if largest <= products[j]:
-            break
-        norm = max(norm, largest)
-        if norm <= enough:
+        norm, done = _after_adjoint(norm, largest, products[j], enough)
+        if done:
             break
         X[:] = 0
         X[0, first] = X[1, second] = 1

@@ -162,6 +162,7 @@ class AnalysisCache:
         computed = analysis.symbolic
         arrays = (
             *computed.plan,
+            *(computed.columns or ())[:4],
             computed.indptr,
             computed.indices,
             computed.perm,

@@ -6,6 +6,7 @@ import _thread
 import gzip
 import os
 import signal
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -120,6 +121,12 @@ def traffic(device, monkeypatch):
 def nothing_kept():
     """No test meets analyses that another one has left."""
     api._analyses.clear()
+
+
+@pytest.fixture
+def with_fronts(monkeypatch):
+    """LU has fronts for thin matrices too."""
+    monkeypatch.setattr("frontal.symbolic.columns.MIN_COLUMNS", sys.maxsize)
 
 
 @pytest.fixture

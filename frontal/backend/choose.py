@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import gpu
 from ..cpu.backend import CpuBackend
+from ..cpu.columns.backend import ColumnBackend
 from ..machine.resources import MACHINES, thread_count, variable
 from ..machine.threads import BackgroundTask
 from ..numeric.method import Method
@@ -228,9 +229,15 @@ def backend_for(owner: object, symbolic: Symbolic, name: str) -> Backend:
         backends = _engines.setdefault(owner, {})
     backend = backends.get(name)
     if backend is None:  # no lock: a process forked meanwhile would wait for it forever
-        created: Backend = _on_gpu(owner, symbolic) if name == "gpu" else CpuBackend(symbolic)
+        created: Backend = _on_gpu(owner, symbolic) if name == "gpu" else _on_cpu(symbolic)
         backend = backends.setdefault(name, created)
     return backend
+
+
+def _on_cpu(symbolic: Symbolic) -> Backend:
+    if symbolic.columns is not None:
+        return ColumnBackend(symbolic, symbolic.columns)
+    return CpuBackend(symbolic)
 
 
 def _on_gpu(owner: object, symbolic: Symbolic) -> GpuBackend:

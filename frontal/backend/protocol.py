@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._typing import Untyped
 from ..compile.jit import brief
@@ -32,6 +33,10 @@ class DelayFailure(Exception):  # noqa: N818 - no error if another attempt follo
     """Too many delayed columns in the fronts that should eliminate them."""
 
 
+class ColumnPivotFailure(Exception):  # noqa: N818 - no error if LU by fronts follows
+    """LU by columns without acceptable pivots or with too much fill, or a singular matrix."""
+
+
 class Health(NamedTuple):
     """Statistics of the pivots and of the values of a factorization."""
 
@@ -49,7 +54,7 @@ class HostFactor(NamedTuple):
 
     panels: np.ndarray  # the panels of all fronts, consecutive, at `panel_offsets`
     # (n,) int32: row interchanges, local to each front; with one triangle also those of the
-    # columns. Empty for a method without interchanges.
+    # columns. Empty for a method without interchanges. By columns, the position of each row.
     pivots: np.ndarray
     perturbed: int  # number of perturbed pivots
     # (n,): for LDL^H, D(j + 1, j) if columns j and j + 1 are a 2x2 pivot, else 0; D(j, j) is in the
@@ -58,6 +63,8 @@ class HostFactor(NamedTuple):
     # int32: ascending positions of null columns: the pivot and the whole column are zero to working
     # precision. These pivots were replaced so that solutions exist.
     nulls: np.ndarray = _NO_PLACES
+    # L with its diagonal and U, in elimination order, if they are not in panels
+    triangles: tuple[sp.csc_array, sp.csc_array] | None = None
 
 
 def panel_offsets(plan: Plan, method: Method) -> np.ndarray:

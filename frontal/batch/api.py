@@ -175,9 +175,12 @@ def _factorize_list(
 
 
 def _analyzed(matrix: Canonical, kind: str, ordering: ArrayLike, backend: str) -> Analyzed:
-    """Return the analysis after a trial factorization: final method, delayed pivots moved up."""
+    """Return the analysis, with fronts, after a trial factorization.
+
+    It has the final method, and delayed pivots are moved up.
+    """
     options = {"kind": kind, "ordering": ordering, "backend": backend}
-    analysis = analyze(matrix.A, reuse=_REUSE, **options)
+    analysis = analyze(matrix.A, reuse=_REUSE, **options).frontal
     try:
         return Factor.from_matrix(matrix, analysis).analysis
     except (FrontalError, ValueError):

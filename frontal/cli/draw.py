@@ -45,6 +45,7 @@ def analysis(found: Analyzed, path: str, title: str = "") -> None:
     ValueError
         If matplotlib does not support the ending.
     """
+    found = found.frontal
     figure = new_figure(11, 5.2)
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.15), height_ratios=(1.3, 1))
     fill(figure.add_subplot(grid[:, 0]), found)

@@ -63,21 +63,32 @@ def by_method(**functions: Callable[..., Untyped]) -> Callable[..., Untyped]:
         By the method's name. The first argument of each is a `Reference` with an attribute
         ``method``; only the function of that method is compiled.
     """
+    return _chosen_by(lambda kind: functions[kind.field("method")[1].method.name])
 
-    def chosen(work: Untyped, *args: Untyped) -> Untyped:
+
+def by_tuple(functions: dict[type, Callable[..., Untyped]]) -> Callable[..., Untyped]:
+    """Return a function for compiled code that calls a different function for each named tuple.
+
+    Parameters
+    ----------
+    functions : dict
+        By the class of the tuple. The first argument of each is a `Reference` to it.
+    """
+    return _chosen_by(lambda kind: functions[kind.dtype.instance_class])
+
+
+def _chosen_by(choose: Callable[[Untyped], Untyped]) -> Callable[..., Untyped]:
+    def chosen(first: Untyped, *args: Untyped) -> Untyped:
         raise TypeError("only compiled code can call this function")
 
     class Chosen(AbstractTemplate):
         key = chosen
 
         def generic(self, args: Untyped, kws: Untyped) -> Untyped:
-            return types.Dispatcher(method_function(args)).get_call_type(self.context, args, kws)
+            return types.Dispatcher(choose(args[0])).get_call_type(self.context, args, kws)
 
         def get_impl_key(self, sig: Untyped) -> Untyped:
-            return method_function(sig.args).get_overload(sig.args)
-
-    def method_function(args: Untyped) -> Untyped:
-        return functions[args[0].field("method")[1].method.name]
+            return choose(sig.args[0]).get_overload(sig.args)
 
     infer_global(chosen, types.Function(Chosen))
     return chosen

@@ -8,18 +8,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._typing import Untyped
 from ..backend.protocol import Health, HostFactor
 from ..matrix.canonical import Canonical
 from ..matrix.norms import least
-from ..matrix.value_map import ValueMap
 from ..numeric.backoff import Backoff
 from ..numeric.linear_system import LinearSystem
 from ..symbolic.matching import Matching
 from ..symbolic.phase import Symbolic
 from ..symbolic.relative_pivots import relative_pivots
-from ..symbolic.scaling import Scaling, ScalingRequest
+from ..symbolic.scaling import Scaling
 from .finalize import FactorPlan
+from .host_factor import HostNumericFactor, largest_part
 from .host_system import host_system, matrix_of
 from .small.solve import MAX_SMALL_UNKNOWNS, SmallSolution, SmallSolver
 from .small.warmup import CallCounter
@@ -47,18 +46,15 @@ class FactorBuilder(Protocol):
         ...
 
 
-class CpuFactor:
-    """See `protocol.NumericFactor`."""
-
-    backend, asynchronous = "cpu", False
-    unstable_pivots = np.empty(0, np.int32)  # none: such columns were delayed
+class CpuFactor(HostNumericFactor):
+    """See `protocol.NumericFactor`; the factors are in the panels of fronts."""
 
     def __init__(
         self, matrix: Canonical, host: HostFactor, scaling: Scaling | None, place: FactorPlan
     ) -> None:
         self.matrix, self.scaling = matrix, scaling
         self.symbolic, self.panel, self.device = place
-        self.panels, self.pivots, self.perturbed, self._coupling, self.nulls = host
+        self.panels, self.pivots, self.perturbed, self._coupling, self.nulls = host[:5]
         self.dtype, self.matrix_dtype = self.panels.dtype, matrix.dtype
         self._diagonal: np.ndarray | None = None
         self.known: Health | None = None
@@ -86,21 +82,10 @@ class CpuFactor:
             self.known = Health(least(relative_pivots(self.diagonal(), *args)))
         return self.known
 
-    def is_symmetric(self) -> bool:
-        """See `NumericFactor`."""
-        return self.matrix.suits(self.symbolic.method)
-
-    def growth_acceptable(self, few: int, growth: float) -> bool:
-        """See `NumericFactor`."""
-        return True
-
     def growth(self) -> float:
         """See `NumericFactor`."""
-        panels = self.panels
-        parts = (np.real(panels), np.imag(panels)) if np.iscomplexobj(panels) else (panels,)
-        largest = max(max(x.max(initial=0.0), -x.min(initial=0.0)) for x in parts)
         size = self.matrix.norms[0] if self.scaling is None else 1.0
-        return float(largest) / size if size else 0.0
+        return largest_part(self.panels) / size if size else 0.0
 
     def diagonal(self) -> np.ndarray:
         """See `NumericFactor`."""
@@ -122,29 +107,7 @@ class CpuFactor:
         place = FactorPlan(self.symbolic, self.panel, self.device)
         return CpuFactor(self.matrix, host, self.scaling, place)
 
-    def free(self) -> None:
-        """See `NumericFactor`: Python frees the arrays with their last reference."""
-
-    def profile(self) -> Any:
-        """See `NumericFactor`."""
-        raise ValueError("only factors on a GPU have a profile. Try: backend='gpu'")
-
     # --- vectors -----------------------------------------------------------------------------
-
-    def block(self, b: Any) -> None:
-        """See `NumericFactor`: the caller prepares arrays of the host."""
-
-    def empty(self, k: int, dtype: np.dtype) -> np.ndarray:
-        """See `NumericFactor`."""
-        return np.empty((self.symbolic.n, k), dtype, order="F")
-
-    def upload(self, B: np.ndarray) -> np.ndarray:
-        """See `NumericFactor`."""
-        return B
-
-    def download(self, X: np.ndarray) -> np.ndarray:
-        """See `NumericFactor`."""
-        return X
 
     def system(self, trans: str, dtype: np.dtype) -> LinearSystem:
         """See `NumericFactor`; the system is cached."""
@@ -250,9 +213,3 @@ class CpuFactor:
         if maker is None or not maker.is_for(symbolic, matching):
             return None
         return partial(maker, storage=self.storage)
-
-    def begin(self, values: Untyped, scaling: ScalingRequest | None) -> None:
-        """See `NumericFactor`: no values are on a device."""
-
-    def device_values(self, A: Any, order: ValueMap) -> None:
-        """See `NumericFactor`: no values are on a device."""

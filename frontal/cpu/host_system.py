@@ -20,7 +20,7 @@ from ..symbolic.phase import Symbolic
 from ..symbolic.scaling import Scaling
 from .probes import HostProbes
 from .residual import as_rows, measured, weights
-from .substitution import Substitution
+from .substitution import FusedSolver
 
 _measure: Callable[..., tuple[float, bool]] = measured
 # op(A), as an argument of `residual.measure`
@@ -161,7 +161,7 @@ class HostSystem:
         self, B: np.ndarray, probing: bool = False
     ) -> tuple[np.ndarray, np.ndarray, BackwardErrors]:
         """See `LinearSystem`; `probing` has no effect, as estimates are made separately."""
-        if not isinstance(self.solver, Substitution):
+        if not isinstance(self.solver, FusedSolver):
             X = self.solve(B)
             return X, *self.measure(X, B)
         sizes = np.empty((5, B.shape[1]), _REAL[B.dtype.char])

@@ -16,6 +16,7 @@ from ..backend.protocol import panel_offsets
 from ..compile.jit import inner, jit
 from ..errors import FactorMemoryError
 from ..numeric.method import Method
+from ..symbolic.columns import ColumnPlan
 from ..symbolic.phase import Symbolic
 from ..symbolic.plan import Plan, front_flops
 from ..symbolic.subtrees import split_subtrees
@@ -84,6 +85,8 @@ def footprint(
         ``"factor"`` with the matrix and vectors; ``"contribution"`` with everything else that is
         freed after the factorization; ``"index"``; ``"total"``, their sum.
     """
+    if symbolic.columns is not None:
+        return _columns_footprint(symbolic, symbolic.columns, dtype, values)
     plan, method, n = symbolic.plan, symbolic.method, symbolic.n
     layout, nnz, item = (
         HostLayout.for_plan(plan, method, threads),
@@ -101,6 +104,23 @@ def footprint(
         "factor": int(layout.panel[-1]) * item + nnz * values.itemsize + vectors,
         "contribution": blocks * item + changed + lists,
         "index": sum(array.nbytes for array in index) + 3 * symbolic.perm.nbytes,
+    }
+    return parts | {"total": sum(parts.values())}
+
+
+def _columns_footprint(
+    symbolic: Symbolic, columns: ColumnPlan, dtype: np.dtype, values: np.dtype
+) -> dict[str, int]:
+    """Return the `footprint` of LU by columns; interchanges may change the number of entries."""
+    n, nnz, item = symbolic.n, symbolic.indices.size, dtype.itemsize
+    entries = (item + 4) * columns.entries  # with their rows
+    search = n * (item + 40)
+    parts = {
+        "factor": entries + nnz * (values.itemsize + 4) + n * (item + 48),
+        "contribution": nnz * item + entries + search,  # the arrays grow by copies
+        "index": sum(array.nbytes for array in columns[:4])
+        + sum(array.nbytes for array in (symbolic.indptr, symbolic.indices))
+        + 2 * symbolic.perm.nbytes,
     }
     return parts | {"total": sum(parts.values())}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
@@ -30,8 +31,31 @@ class ScaledPermutation(NamedTuple):
     factors: np.ndarray = _NO_FACTORS
 
 
-class Substitution:
-    """Solver of op(A) X = B by a factor, of which it references only the arrays it needs.
+class FusedSolver(ABC):
+    """Solver of op(A) X = B by a factor, without refinement, in one compiled call."""
+
+    @abstractmethod
+    def __call__(self, B: np.ndarray) -> np.ndarray:
+        """Return X, in the common scalar type of B (n, k) and the factors."""
+
+    @abstractmethod
+    def measured(
+        self, B: np.ndarray, matrix: tuple[object, ...], sizes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, tuple[float, bool]]:
+        """Return X, its residuals and the result of `residual.measure`, from one compiled call.
+
+        Parameters
+        ----------
+        B : (n, k) array
+        matrix : tuple
+            The matrix, its norm and the limits, as arguments of `residual.measure`.
+        sizes : (5, k) array
+            See `residual.measure`.
+        """
+
+
+class Substitution(FusedSolver):
+    """Solver of op(A) X = B by fronts, of which it references only the arrays it needs.
 
     Parameters
     ----------
@@ -81,25 +105,16 @@ class Substitution:
         )
 
     def __call__(self, B: np.ndarray) -> np.ndarray:
-        """Return X, in the common scalar type of B (n, k) and the factors."""
+        """See `FusedSolver`."""
         rhs, dtype = as_rows(B), B.dtype
         X = np.empty(rhs.shape, dtype if dtype == self.dtype else self._common(dtype))
-        self._solve(False, _nothing(dtype), rhs, X, *_no_residuals(X.dtype))
+        self._solve(False, no_matrix(dtype), rhs, X, *no_residuals(X.dtype))
         return X.T
 
     def measured(
         self, B: np.ndarray, matrix: tuple[object, ...], sizes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, tuple[float, bool]]:
-        """Return X, its residuals and the result of `residual.measure`, from one compiled call.
-
-        Parameters
-        ----------
-        B : (n, k) array
-        matrix : tuple
-            The matrix, its norm and the limits, as arguments of `residual.measure`.
-        sizes : (5, k) array
-            See `residual.measure`.
-        """
+        """See `FusedSolver`."""
         rhs = as_rows(B)
         X, R = np.empty(rhs.shape, rhs.dtype), np.empty(rhs.shape, rhs.dtype)
         summary = self._solve(True, matrix, rhs, X, R, sizes)
@@ -123,13 +138,13 @@ class Substitution:
 
 
 @cache
-def _nothing(dtype: np.dtype) -> tuple[object, ...]:
+def no_matrix(dtype: np.dtype) -> tuple[object, ...]:
     """Return an empty matrix, for compiled code that does not read it."""
     return *_NO_MATRIX, np.zeros(0, dtype), False, False, 0.0, _NO_LIMITS
 
 
 @cache
-def _no_residuals(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+def no_residuals(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Return empty arrays of residuals and sizes."""
     return np.zeros((0, 0), dtype), np.zeros((0, 0), dtype.char.lower())
 

@@ -29,11 +29,19 @@ from ..machine.threads import copied, equal
 from ..matrix.canonical import Canonical
 from ..numeric.method import LU, Method, symmetric_method
 from ..ordering import Ordering
-from ..ordering.etree import depths
+from ..ordering.etree import depths, inverse
 from ..symbolic.disk_cache import cached_symbolic_phase
 from ..symbolic.matching import Matching
-from ..symbolic.phase import Progress, StageTimer, Symbolic, SymbolicOptions
+from ..symbolic.phase import (
+    PhaseOptions,
+    Progress,
+    StageTimer,
+    Symbolic,
+    SymbolicOptions,
+    frontal_phase,
+)
 from ..symbolic.plan import Plan, front_flops
+from ..symbolic.preprocess import Preprocessing
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -152,8 +160,29 @@ class Analyzed(Versioned):
 
     @property
     def plan(self) -> Plan:
-        """Index arrays of the numeric phase."""
+        """Index arrays of the numeric phase; without fronts if `by_columns`."""
         return self.symbolic.plan
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether the matrix is so thin that LU works by columns, without fronts."""
+        return self.symbolic.columns is not None
+
+    @cached_property
+    def frontal(self) -> Self:
+        """The analysis with fronts: this one, unless it is by columns."""
+        if not self.by_columns:
+            return self
+        symbolic, matched = self.symbolic, Preprocessing(None, np.arange(self.n, dtype=np.int32))
+        if self.matching is not None:
+            matched = Preprocessing(self.matching, inverse(self.matching.rows))
+        clock, method = StageTimer(None), symbolic.method
+        machine = chooser(self.backend, self.dtype)
+        options = PhaseOptions(method, self.choices, machine, clock)
+        pattern = symbolic.with_values(np.empty(0, self.dtype))
+        outcome = frontal_phase(pattern, matched, options)
+        seconds = {**self.seconds, "fronts": sum(clock.seconds.values())}
+        return replace(self, **outcome._asdict(), seconds=seconds)
 
     @property
     def kind(self) -> str:
@@ -177,7 +206,7 @@ class Analyzed(Versioned):
 
     @property
     def n_fronts(self) -> int:
-        """Number of fronts."""
+        """Number of fronts; 0 if `by_columns`."""
         return self.plan.parent.size
 
     def front_sizes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -186,7 +215,12 @@ class Analyzed(Versioned):
 
     @property
     def nnz_factor(self) -> int:
-        """Entries of L, or of L and U with one diagonal, including zeros from amalgamation."""
+        """Entries of L, or of L and U with one diagonal, including zeros from amalgamation.
+
+        If `by_columns`, those of the symmetric pattern, which interchanges may change.
+        """
+        if self.symbolic.columns is not None:
+            return self.symbolic.columns.entries
         k, m = (x.astype(np.int64) for x in self.front_sizes())
         lower = int((k * (k + 1) // 2 + k * m).sum())
         panels = self.symbolic.method.panels
@@ -195,6 +229,8 @@ class Analyzed(Versioned):
     @cached_property
     def flops(self) -> float:
         """Multiplications and additions of one factorization."""
+        if self.symbolic.columns is not None:
+            return self.symbolic.columns.flops
         flops = front_flops(self.plan.start, self.plan.pointer)
         return self.symbolic.method.panels * float(flops.sum())
 
@@ -231,7 +267,8 @@ class Analyzed(Versioned):
         dtype, memory = np.dtype(dtype), required_memory(memory)
         values = np.promote_types(dtype, self.dtype)
         if resolved(self.backend, self.flops, dtype) == "gpu":
-            return memory_on_device(self, self.symbolic, dtype, values, rhs, memory)
+            frontal = self.frontal
+            return memory_on_device(frontal, frontal.symbolic, dtype, values, rhs, memory)
         threads = thread_count() if threads is None else threads
         sizes = footprint(self.symbolic, dtype, values, threads)
         refuse_beyond(sizes["total"], memory)
@@ -257,13 +294,19 @@ class Analyzed(Versioned):
     @property
     def engine(self) -> Backend:
         """The backend that factorizes matrices of this pattern, with its indices."""
-        return backend_for(self, self.symbolic, resolved(self.backend, self.flops, self.dtype))
+        name = resolved(self.backend, self.flops, self.dtype)
+        if name == "gpu" and self.by_columns:
+            return self.frontal.engine
+        return backend_for(self, self.symbolic, name)
 
     # --- variants of the analysis ------------------------------------------------------------
 
     def on(self, backend: str) -> Self:
-        """Return the same analysis, with its ordering and its fronts, for a backend."""
-        return replace(self, backend=backend)
+        """Return the same analysis, with its ordering and its fronts, for a backend.
+
+        For a GPU an analysis by columns is replaced by one with fronts.
+        """
+        return replace(self.frontal if backend == "gpu" else self, backend=backend)
 
     def analyzed_for(self, backend: str, matrix: Canonical) -> Self:
         """Return a new analysis of the matrix with ordering and fronts chosen for a backend."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._typing import Untyped
 from ..backend.memory_limit import Memory, byte_limit
-from ..backend.protocol import NumericFactor, Progress
+from ..backend.protocol import ColumnPivotFailure, NumericFactor, Progress
 from ..errors import SingularMatrixError
 from ..matrix.canonical import Canonical
 from ..matrix.value_map import ValueMap
@@ -153,8 +153,11 @@ class Attempt:
         if factor is None:
             return None
         solver = FactorSolver(Diagnosis(factor, self.singular))
-        solver.examine(before)
-        return solver
+        try:
+            self._examine(solver, before)
+        except ColumnPivotFailure:  # other pivots may show more
+            return None
+        return None if solver.verdict.is_doubtful() else solver
 
     def run(
         self, progress: Progress | None, previous: NumericFactor | None, before: Diagnosis | None
@@ -164,11 +167,27 @@ class Attempt:
         # created while a device may still compute
         solver = FactorSolver(Diagnosis(factor, self.singular, regular=self.regular))
         self._refuse_growth(factor)
-        solver.examine(before)
+        self._examine(solver, before)
         self._refuse_unproven(solver)
         self._refuse_inconsistent(solver)
         self._refuse_outdated(solver)
         return solver
+
+    def _examine(self, solver: FactorSolver, before: Diagnosis | None) -> None:
+        """Examine a factor; LU by columns leaves singular matrices to fronts, unless proved.
+
+        Fronts replace null pivots, so that consistent systems have solutions.
+        """
+        if not self.analysis.by_columns:
+            return solver.examine(before)
+        solver.verdict.singular = "raise"
+        try:
+            solver.examine(before)
+        except SingularMatrixError as error:
+            if error.rank is not None and self.singular == "raise":
+                raise
+            raise ColumnPivotFailure("a matrix that seems to be singular") from None
+        solver.verdict.singular = self.singular
 
     def factor(
         self, progress: Progress | None = None, previous: NumericFactor | None = None

@@ -1,4 +1,4 @@
-"""L, D and U as sparse matrices, gathered from the panels of the fronts."""
+"""L, D and U as sparse matrices, gathered from the panels of the fronts, if there are fronts."""
 
 from __future__ import annotations
 
@@ -82,6 +82,8 @@ def row_at(factor: NumericFactor) -> np.ndarray:
 
 
 def _positions(factor: NumericFactor) -> np.ndarray:
+    if factor.symbolic.columns is not None:
+        return factor.pivots
     return _interchanged(factor.symbolic.plan, factor.pivots)
 
 
@@ -160,11 +162,14 @@ def pivots(factor: NumericFactor) -> np.ndarray:
 
 
 def _triangle(factor: NumericFactor, position: np.ndarray, upper: bool) -> sp.csc_array:
-    plan, method = factor.symbolic.plan, factor.symbolic.method
+    """Return L, or the transpose of U, of the factorized matrix."""
+    plan, method, host = factor.symbolic.plan, factor.symbolic.method, factor.to_host()
+    if host.triangles is not None:
+        return sp.csc_array(host.triangles[1].T) if upper else host.triangles[0]
     n, unit = int(plan.start[-1]), method.pivots and not upper
     indptr = np.zeros(n + 1, np.int64)
     np.cumsum(_counts(plan), out=indptr[1:])
-    panel, panels = panel_offsets(plan, method), factor.to_host().panels
+    panel, panels = panel_offsets(plan, method), host.panels
     indices, data = _gather(plan, panel, panels, position, indptr, upper, unit)
     triangle = sp.csc_array((data, indices, indptr), shape=(n, n))
     triangle.eliminate_zeros()

@@ -7,7 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..backend.choose import requested
-from ..backend.protocol import DelayFailure, NumericFactor, PivotFailure, Progress
+from ..backend.protocol import (
+    ColumnPivotFailure,
+    DelayFailure,
+    NumericFactor,
+    PivotFailure,
+    Progress,
+)
 from ..errors import (
     FactorMemoryError,
     NotPositiveDefiniteError,
@@ -138,6 +144,11 @@ def _replace_pivots(attempt: Attempt, failure: DelayFailure) -> None:
     attempt.delaying = False
 
 
+def _continue_with_fronts(attempt: Attempt, failure: ColumnPivotFailure) -> None:
+    log.info("%s by columns: continuing with fronts", failure)
+    attempt.restart(attempt.analysis.frontal)
+
+
 def _match_anew(attempt: Attempt, failure: OutdatedMatching) -> None:
     log.info("tiny pivots with a matching of other values: analyzing the new values")
     attempt.matched = True
@@ -187,6 +198,7 @@ FALLBACKS: tuple[tuple[type[Exception], Callable[..., bool], Callable[..., None]
     (SymmetryFailure, _always, _continue_with_lu),
     (LargeGrowth, _moved_often, _move_as_the_cpu),
     (LargeGrowth, _always, _move_to_parents),
+    (ColumnPivotFailure, _always, _continue_with_fronts),
     (DelayFailure, _may_pair, _pair_all),
     (DelayFailure, _always, _replace_pivots),
     (OutdatedMatching, _always, _match_anew),

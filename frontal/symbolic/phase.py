@@ -1,4 +1,5 @@
-"""The symbolic phase, `symbolic_phase`: from the pattern of a matrix to fronts and a plan."""
+"""The symbolic phase, `symbolic_phase`: from the pattern of a matrix to a plan, with fronts or
+without."""
 
 from __future__ import annotations
 
@@ -14,15 +15,17 @@ from ..machine.lockfree_property import cached_property
 from ..machine.resources import MACHINES
 from ..machine.threads import copied
 from ..matrix.canonical import Canonical
-from ..numeric.method import Method
+from ..numeric.method import LU, Method
 from ..ordering import Ordering, auto
 from ..ordering.etree import EliminationTree, inverse
 from ..ordering.graph import Graph, graph_of, without_diagonal
 from ..ordering.model import pace_of
 from . import supernodes
+from .block_triangular import BlockForm, block_form
+from .columns import ColumnPlan, column_plan, is_faster, may_use_columns, predicted
 from .diagonal import columns_without_pivot
 from .matching import Matching
-from .plan import FrontArrays, Permuted, Plan, make_plan
+from .plan import NO_FRONTS, FrontArrays, Permuted, Plan, make_plan
 from .postorder import FrontOrder, arrange_fronts
 from .preprocess import Pairs, Preprocessing, as_csc, match_rows, order_matched, tied_columns
 from .rows import front_rows
@@ -45,7 +48,9 @@ class Symbolic:
     row_perm : (n,) int32 array
         ``row_perm[k]`` is the row of A that meets column ``perm[k]`` on the diagonal.
     plan : Plan
-        Index arrays of the numeric phase.
+        Index arrays of the numeric phase; without fronts if there are `columns`.
+    columns : ColumnPlan or None
+        Index arrays of LU by columns.
     """
 
     n: int
@@ -55,6 +60,7 @@ class Symbolic:
     perm: np.ndarray = field(repr=False)
     row_perm: np.ndarray = field(repr=False)
     plan: Plan = field(repr=False)
+    columns: ColumnPlan | None = field(default=None, repr=False)
 
     @cached_property
     def by_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -110,6 +116,24 @@ class SymbolicOutcome(NamedTuple):
 Begin = Callable[[Method, np.ndarray, np.ndarray, np.ndarray], None]
 
 
+class PhaseOptions(NamedTuple):
+    """The arguments of `symbolic_phase` except the matrix."""
+
+    method: Method
+    choices: SymbolicOptions
+    machine: Callable[[float], str]
+    clock: StageTimer
+    ahead: Begin | None = None
+
+
+class _Ordered(NamedTuple):
+    """A graph, its order, and the fronts of this order."""
+
+    graph: Graph
+    chosen: Ordering
+    fronts: FrontOrder
+
+
 def symbolic_phase(
     matrix: Canonical,
     method: Method,
@@ -118,7 +142,7 @@ def symbolic_phase(
     clock: StageTimer,
     ahead: Begin | None = None,
 ) -> SymbolicOutcome:
-    """Order A, build its tree and fronts, and plan the numeric phase.
+    """Order A, and plan the numeric phase: by columns if A is thin, else by fronts.
 
     Parameters
     ----------
@@ -137,19 +161,96 @@ def symbolic_phase(
     SingularMatrixError
         If the pattern is structurally singular, or stored zeros make the matrix singular.
     """
+    options = PhaseOptions(method, choices, machine, clock, ahead)
     matched = Preprocessing(None, np.arange(matrix.n, dtype=np.int32))
     if method.scaling:
         clock.start("matching")
         fixed_order = choices.ordering == "given"  # cannot have pairs: LU permutes rows instead
         matched = match_rows(matrix, method, "none" if fixed_order else choices.pairs)
+    if not _may_be_thin(matrix, matched, options):
+        return frontal_phase(matrix, matched, options)
     clock.start("graph")
-    graph = _graph(matrix, matched)
-    chosen, fronts = _fronts(graph, matched.partner, method, choices, machine, clock)
+    rows = _matched_rows(matrix, matched)
+    form = None if matched.symmetric else block_form(matrix.indptr, rows)
+    blocks = None
+    if form is not None:
+        blocks = _ordered(form.graph(matrix.indptr, rows), None, options)
+        if _is_thin(matrix, blocks, form, options, blocks.fronts):
+            return _column_phase(matrix, matched, options, blocks, form)
+        clock.start("graph")
+    whole = _ordered(_graph(matrix, matched), matched.partner, options)
+    if _is_thin(matrix, blocks or whole, form, options, whole.fronts):
+        return _column_phase(matrix, matched, options, blocks or whole, form)
+    return frontal_phase(matrix, matched, options, whole)
+
+
+def _may_be_thin(matrix: Canonical, matched: Preprocessing, options: PhaseOptions) -> bool:
+    """Return whether LU by columns is possible; GPUs have fronts only."""
+    if options.method != LU or options.choices.ordering != "auto" or matched.tiny is not None:
+        return False
+    sizes = matrix.n, matrix.indices.size
+    return may_use_columns(*sizes) and options.machine(0.0) == "cpu"
+
+
+def _is_thin(
+    matrix: Canonical,
+    ordered: _Ordered,
+    form: BlockForm | None,
+    options: PhaseOptions,
+    fronts: FrontOrder,
+) -> bool:
+    """Return whether columns in an order should be faster than `fronts`."""
+    entries, flops = _predicted(matrix, ordered, form)
+    return options.machine(flops) == "cpu" and is_faster(entries, flops, fronts)
+
+
+def _predicted(matrix: Canonical, ordered: _Ordered, form: BlockForm | None) -> tuple[int, float]:
+    return predicted(matrix.n, ordered.chosen.cost, 0 if form is None else form.between)
+
+
+def _column_phase(
+    matrix: Canonical,
+    matched: Preprocessing,
+    options: PhaseOptions,
+    ordered: _Ordered,
+    form: BlockForm | None,
+) -> SymbolicOutcome:
+    """Return the outcome for LU by columns."""
+    clock, n = options.clock, matrix.n
+    clock.start("plan")
+    perm = ordered.fronts.perm if form is None else form.sorted(ordered.fronts.perm)
+    first = np.array([0, n], np.int32) if form is None else form.first
+    row_perm = perm if matched.matching is None else matched.matching.rows[perm]
+    pattern = copied(matrix.indptr), copied(matrix.indices)  # the user may change A later
+    size = _predicted(matrix, ordered, form)
+    columns = column_plan(pattern, perm, row_perm, first, size)
+    clock.stop()
+    symbolic = Symbolic(n, options.method, *pattern, perm, row_perm, NO_FRONTS, columns)
+    ordering = replace(ordered.chosen, tree=None)
+    return SymbolicOutcome(symbolic, ordering, matched.matching, paired=False, tiny=0)
+
+
+def frontal_phase(
+    matrix: Canonical,
+    matched: Preprocessing,
+    options: PhaseOptions,
+    ordered: _Ordered | None = None,
+) -> SymbolicOutcome:
+    """Build the tree and the fronts of a matched matrix, and plan their numeric phase.
+
+    Without pairs only the pattern of `matrix` is read. `ordered` is the graph in its order, if
+    known.
+    """
+    method, choices, _, clock, ahead = options
+    if ordered is None:
+        clock.start("graph")
+        ordered = _ordered(_graph(matrix, matched), matched.partner, options)
+    graph, chosen, fronts = ordered
     alone = _stranded(matrix, matched, fronts)
     if alone.size and choices.ordering != "given":
         matched = matched.tied(matrix, alone)
-        same = choices._replace(ordering=chosen.method)
-        chosen, fronts = _fronts(graph, matched.partner, method, same, machine, clock)
+        same = options._replace(choices=choices._replace(ordering=chosen.method))
+        _, chosen, fronts = _ordered(graph, matched.partner, same)
     perm, iperm, start, tree, updates = fronts
     if ahead is not None:
         ahead(method, start, tree, np.append(0, np.cumsum(updates, dtype=np.int64)))
@@ -170,24 +271,22 @@ def symbolic_phase(
     return SymbolicOutcome(symbolic, ordering, matched.matching, matched.partner is not None, tiny)
 
 
+def _matched_rows(matrix: Canonical, matched: Preprocessing) -> np.ndarray:
+    """Return the row indices of A, with each row named by its matched column."""
+    moved = matched.matching is not None
+    return matched.column_of_row[matrix.indices] if moved else matrix.indices
+
+
 def _graph(matrix: Canonical, matched: Preprocessing) -> Graph:
     """Return the graph of A + A^T, with the rows of A permuted by the matching."""
     if (matrix.hermitian or matched.symmetric) and matched.in_place:
         return without_diagonal(matrix.indptr, matrix.indices)
-    moved = matched.matching is not None
-    rows = matched.column_of_row[matrix.indices] if moved else matrix.indices
-    return graph_of(matrix.indptr, rows)
+    return graph_of(matrix.indptr, _matched_rows(matrix, matched))
 
 
-def _fronts(
-    graph: Graph,
-    partner: np.ndarray | None,
-    method: Method,
-    choices: SymbolicOptions,
-    machine: Callable[[float], str],
-    clock: StageTimer,
-) -> tuple[Ordering, FrontOrder]:
+def _ordered(graph: Graph, partner: np.ndarray | None, options: PhaseOptions) -> _Ordered:
     """Order a graph, build its elimination tree, and merge columns into fronts."""
+    method, choices, machine, clock, _ = options
     clock.start("ordering")
     work = method.panels  # LU: two triangles
     likely = machine(np.inf if graph.n >= auto.MIN_DISSECTION_NODES else 0.0)  # unused below
@@ -204,7 +303,7 @@ def _fronts(
     # LU stores two triangles; for L·D·Lᴴ larger fronts offer more pivots, so stored zeros are free
     cost = cost._replace(stored=0.0 if method.indefinite else work * cost.stored)
     merged = supernodes.amalgamate(first, parent, count, tie, cost)
-    return chosen, arrange_fronts(first, merged, perm)
+    return _Ordered(graph, chosen, arrange_fronts(first, merged, perm))
 
 
 def _stranded(matrix: Canonical, matched: Preprocessing, fronts: FrontOrder) -> np.ndarray:

@@ -57,6 +57,13 @@ class Plan(NamedTuple):
     column: np.ndarray
 
 
+_NO_INDICES, _NO_LIST = np.empty(0, np.int32), np.zeros(1, np.int64)
+NO_FRONTS = Plan(  # of a matrix that is factorized by columns
+    np.zeros(1, np.int32), _NO_INDICES, _NO_LIST, _NO_INDICES, _NO_INDICES, _NO_LIST, _NO_INDICES,
+    _NO_LIST, np.empty(0, np.int64), _NO_INDICES, _NO_INDICES,
+)  # fmt: skip
+
+
 class FrontArrays(NamedTuple):
     """The arrays of a `Plan` that define the fronts; all other arrays follow from them."""
 

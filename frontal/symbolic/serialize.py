@@ -17,13 +17,20 @@ from ..numeric.method import CHOLESKY, LDLH, LDLT, LU, Method
 from ..ordering import METHODS as ORDERINGS
 from ..ordering import Ordering
 from ..ordering.etree import Cost, inverse
+from .columns import MAX_ENTRIES, column_plan
 from .matching import Matching
 from .phase import Symbolic, SymbolicOutcome
-from .plan import FrontArrays, Permuted, make_plan
-from .validate import check_entries, check_fronts, check_pattern, check_permutation
+from .plan import NO_FRONTS, FrontArrays, Permuted, make_plan
+from .validate import (
+    check_blocks,
+    check_entries,
+    check_fronts,
+    check_pattern,
+    check_permutation,
+)
 
 METHODS = {method.name: method for method in (CHOLESKY, LU, LDLT, LDLH)}
-FORMAT = 1  # version of the files that `read_outcome` and `frontal.factor.analysis_file` read
+FORMAT = 2  # version of the files that `read_outcome` and `frontal.factor.analysis_file` read
 _MAX_COLUMNS = 2**31 - 1  # largest n, for int32 indices
 
 Test = Callable[[object], bool]
@@ -72,6 +79,11 @@ _HEADER: dict[str, Test] = {
     "ordering_seconds": is_nonnegative,
     "cost": _is_cost,
     "tried": _is_tried,
+    "columns": is_any_of(True, False),
+}
+_COLUMN_HEADER: dict[str, Test] = {
+    "column_entries": is_count,
+    "column_flops": is_nonnegative,
 }
 
 
@@ -87,6 +99,9 @@ class _PhaseHeader(TypedDict):
     ordering_seconds: float
     cost: tuple[int, float, int]
     tried: dict[str, tuple[int, float, int]]
+    columns: bool
+    column_entries: int  # if there are columns
+    column_flops: float
 
 
 def check_header(header: Header, tests: Mapping[str, Test]) -> None:
@@ -111,9 +126,15 @@ def record(outcome: SymbolicOutcome) -> tuple[Header, dict[str, np.ndarray]]:
         "ordering_seconds": ordering.seconds,
         "cost": _as_list(ordering.cost),
         "tried": {name: _as_list(cost) for name, cost in ordering.tried.items()},
+        "columns": symbolic.columns is not None,
     }
     arrays = {"indptr": symbolic.indptr, "indices": symbolic.indices, "order": ordering.perm}
-    arrays |= record_fronts(symbolic)
+    if symbolic.columns is None:
+        arrays |= record_fronts(symbolic)
+    else:
+        columns = symbolic.columns
+        header |= {"column_entries": columns.entries, "column_flops": columns.flops}
+        arrays |= {"perm": symbolic.perm, "row_perm": symbolic.row_perm, "first": columns.first}
     if matching is not None:
         scales = {"row_scale": matching.row_scale, "col_scale": matching.col_scale}
         arrays |= {"matched_rows": matching.rows, **scales}
@@ -141,7 +162,10 @@ def read_outcome(archive: Archive) -> SymbolicOutcome:
     costs = Cost(*header["cost"]), header["ordering_seconds"], tried
     ordering = Ordering(order, header["ordering"], *costs)
     matching = _matching(archive, n) if header["matched"] else None
-    symbolic = read_fronts(archive, n, method, pattern)
+    if header["columns"]:
+        symbolic = _read_columns(archive, header, pattern)
+    else:
+        symbolic = read_fronts(archive, n, method, pattern)
     return SymbolicOutcome(symbolic, ordering, matching, header["paired"], header["tiny"])
 
 
@@ -156,9 +180,7 @@ def read_fronts(
 
     The `pattern` has been checked.
     """
-    perm, row_perm = (archive.vector(prefix + name, np.int32) for name in ("perm", "row_perm"))
-    for name, order in (("perm", perm), ("row_perm", row_perm)):
-        check_permutation(prefix + name, order, n)
+    perm, row_perm = _read_permutations(archive, n, prefix)
     if method.one_triangle and not np.array_equal(perm, row_perm):
         raise ValueError(
             f"{prefix}row_perm differs from {prefix}perm, but {method.name} permutes no rows"
@@ -172,6 +194,29 @@ def read_fronts(
     check_entries(matrix, method.one_triangle, fronts)
     plan = make_plan(matrix, method, fronts)
     return Symbolic(n, method, *pattern, perm, row_perm, plan)
+
+
+def _read_permutations(archive: Archive, n: int, prefix: str = "") -> tuple[np.ndarray, np.ndarray]:
+    perm, row_perm = (archive.vector(prefix + name, np.int32) for name in ("perm", "row_perm"))
+    for name, order in (("perm", perm), ("row_perm", row_perm)):
+        check_permutation(prefix + name, order, n)
+    return perm, row_perm
+
+
+def _read_columns(
+    archive: Archive, header: _PhaseHeader, pattern: tuple[np.ndarray, np.ndarray]
+) -> Symbolic:
+    """Return the symbolic phase of LU by columns from a file, for a checked pattern."""
+    check_header(archive.header, _COLUMN_HEADER)
+    n, method = header["n"], METHODS[header["method"]]
+    if method != LU or header["paired"] or pattern[1].size > MAX_ENTRIES:
+        raise ValueError(f"a matrix like this is not factorized by columns: {method.name}")
+    perm, row_perm = _read_permutations(archive, n)
+    first = archive.vector("first", np.int32)
+    check_blocks(Permuted(*pattern, perm, inverse(row_perm)), first)
+    size = header["column_entries"], float(header["column_flops"])
+    columns = column_plan(pattern, perm, row_perm, first, size)
+    return Symbolic(n, method, *pattern, perm, row_perm, NO_FRONTS, columns)
 
 
 def _matching(archive: Archive, n: int) -> Matching:

@@ -51,6 +51,21 @@ def check_entries(matrix: Permuted, one_triangle: bool, fronts: FrontArrays) -> 
         raise ValueError(f"the fronts have no place for an entry of column {column}")
 
 
+def check_blocks(matrix: Permuted, first: np.ndarray) -> None:
+    """Raise ValueError unless `first` holds the first columns of blocks with no entry below them.
+
+    The other arrays were checked.
+    """
+    n = matrix.perm.size
+    if first.size < 2:
+        raise ValueError("first names no block")
+    _check_pointers("first", first, first.size - 1, n)
+    _refuse("first", "does not increase at block", first[1:] <= first[:-1])
+    column = _below_blocks(matrix, first)
+    if column >= 0:
+        raise ValueError(f"an entry of column {column} is below the diagonal blocks")
+
+
 def _check_size(name: str, values: np.ndarray, size: int) -> None:
     if values.size != size:
         raise ValueError(f"{name} has {values.size} entries, not {size}")
@@ -148,4 +163,16 @@ def _without_entry(matrix, one_triangle, fronts):
                     high = middle
             if low == pointer[s + 1] or rows[low] != late:
                 return perm[j]
+    return np.int32(-1)
+
+
+@jit
+def _below_blocks(matrix, first):
+    """Return the first column with an entry below its diagonal block, or -1."""
+    indptr, indices, perm, row_rank = matrix
+    for b in range(first.size - 1):
+        for j in range(first[b], first[b + 1]):
+            for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
+                if row_rank[indices[p]] >= first[b + 1]:
+                    return perm[j]
     return np.int32(-1)

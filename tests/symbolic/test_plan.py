@@ -145,6 +145,7 @@ def test_subtrees_partition_the_tree():
     assert weights == sorted(weights, reverse=True)
 
 
+@pytest.mark.usefixtures("with_fronts")
 def test_figures_of_an_analysis():
     A = frontal.problems.poisson2d(20)
     analysis = frontal.analyze(A, kind="general")

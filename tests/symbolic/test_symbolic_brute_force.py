@@ -89,6 +89,7 @@ def test_the_arena_of_one_thread_is_the_peak_of_the_stack():
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["spd", "general"])
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.usefixtures("with_fronts")
 def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype):
     class EnoughError(Exception):
         """Nothing has to be computed."""

@@ -110,7 +110,7 @@ def for_system(work, values, panels, pivots):
 
 
 @inner
-def _finite(values):
+def is_finite(values):
     good = True
     for p in range(values.size):
         good &= np.isfinite(values[p])
@@ -138,7 +138,7 @@ def _suits(pattern, values, adjoint, roundings):
 
 
 @inner
-def _is_even(diagonal, scaled, eps):
+def is_even(diagonal, scaled, eps):
     """Return whether few entries are far below 1 or no diagonal entry is tiny; see `scaling_of`."""
     small, tiny = 0, False
     for p in range(scaled.size):
@@ -259,7 +259,7 @@ def factorize_system(work, pattern, system, top, matched, null, info):
     """
     method, values, statistics = work.method, system.values, system.statistics
     eps = np.float64(work.routines.reals[3])
-    if not _finite(values):
+    if not is_finite(values):
         return np.int64(NOT_FINITE)
     if method.one_triangle and not _suits(pattern, values, method.adjoint, _SYMMETRY * eps):
         return np.int64(UNSURE)
@@ -274,7 +274,7 @@ def factorize_system(work, pattern, system, top, matched, null, info):
             pattern.indptr, pattern.indices, values, row, column, method.one_triangle, scaled
         ):
             return np.int64(UNSURE)
-        if not (matched or _is_even(pattern.diagonal, scaled, eps)):
+        if not (matched or is_even(pattern.diagonal, scaled, eps)):
             return np.int64(UNSURE)
     _renew(work.plan, work.delays, work.state, method.pivots)
     work.state[shared_state.PANELS_END] = work.panels.size
@@ -293,13 +293,13 @@ def pattern_of(symbolic: Symbolic, matching: Matching | None, panel: np.ndarray)
         symbolic.indices,
         row,
         column,
-        _diagonal(symbolic.indptr, symbolic.indices)[symbolic.perm],
+        diagonal_places(symbolic.indptr, symbolic.indices)[symbolic.perm],
         symbolic.by_rows[2] if method.one_triangle else np.empty(0, np.int64),
         _pivot_places(plan, panel),
     )
 
 
-def _diagonal(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+def diagonal_places(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """Return the position of each diagonal entry; -1 if it is not stored."""
     n = indptr.size - 1
     column = np.repeat(np.arange(n), np.diff(indptr))

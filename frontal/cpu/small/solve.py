@@ -17,13 +17,16 @@ from ...numeric.acceptance import unpacked
 from ...numeric.backward_error import row_sums
 from ...numeric.condition import CERTIFIED, KNOWN, certificate, enough
 from ...numeric.one_norm import MAX_TURNS, after_adjoint, after_product
+from .. import sweeps
 from ..blas import Routines
 from ..blas_limit import single_threaded_blas
 from ..by_reference import reference
+from ..columns.sweeps import ColumnTriangles, substitute_by_columns
+from ..constants import by_tuple
 from ..probes import FORMED, begin, row_maxima, sign_block
 from ..residual import measure
 from ..substitution import Substitution
-from ..sweeps import TriangularFactors, substitute, triangular_factors
+from ..sweeps import TriangularFactors, triangular_factors
 from .gil_handoff import TURN, enter_python, leave_python
 
 MAX_SMALL_UNKNOWNS = 4096  # largest n: above it the saving is negligible
@@ -33,8 +36,16 @@ _after_product, _after_adjoint = inner(after_product), inner(after_adjoint)
 # of A, the matrix, and the slot of `gil_handoff`. The flags follow the addresses and sizes of
 # all arrays; the bits of the norm and of `enough` come last.
 PANELS, SIDES, MATRIX, TURN_OF_ALL, FLAGS, NUMBERS = 4, 11, 15, 19, 40, 51
+_substitute = by_tuple(
+    {TriangularFactors: sweeps.substitute, ColumnTriangles: substitute_by_columns}
+)
 # fields of `TriangularFactors` that differ between factors of one plan
 _PER_FACTOR = "panels", "pivots", "diagonal", "subdiagonal", "row_scale", "column_scale"
+
+
+def scratch_of(dtype: np.dtype) -> np.ndarray:
+    """Return an empty array in the scalar type of an estimate's vectors."""
+    return _NO_VECTORS[dtype.kind]
 
 
 class SmallSolution(NamedTuple):
@@ -101,7 +112,7 @@ class SmallSolver:
         dtype: np.dtype,
         calls_blas: bool,
     ) -> None:
-        self.table, self._arrays, self._wide = table, arrays, _NO_VECTORS[dtype.kind]
+        self.table, self._arrays, self._wide = table, arrays, scratch_of(dtype)
         self._dtype, self._shape, self._calls_blas = dtype, (n,), calls_blas
         self.hopeful, self.failed = True, False
 
@@ -269,7 +280,7 @@ def solve_small(table, wide, b, x, how):
     error, fine = 0.0, True
     if b.size > 0:
         B, X = b.reshape((1, n)), x.reshape((1, n))
-        substitute(pointer, transposed, conjugated, B, X)
+        _substitute(pointer, transposed, conjugated, B, X)
         error, fine = measure(matrix, X, B, R, sizes)
     condition, certified = -1.0, False
     if fine and how != KNOWN:
@@ -308,7 +319,7 @@ def condition_of(factors, transposed, conjugated, matrix, how, enough, wide, Z):
         B = np.empty_like(Z)
         for i in range(sums.size):
             B[0, i] = sums[i]
-        substitute(factors, transposed, conjugated, B, Z)
+        _substitute(factors, transposed, conjugated, B, Z)
         bound = certificate(indptr, indices, data, flipped, sums, Z[0])
         if bound < np.inf:
             return bound, True
@@ -333,12 +344,12 @@ def weighted_norm(factors, flip, w, enough, wide):
     Y, S = np.empty_like(X), np.empty_like(X)
     sums, products = np.empty(X.shape[0]), np.empty(X.shape[0])
     for turn in range(MAX_TURNS):
-        substitute(factors, not flip, not flip, X, Y)
+        _substitute(factors, not flip, not flip, X, Y)
         sign_block(w, Y, S, sums)
         norm, j, done = _after_product(turn, sums, norm, n, complete, enough)
         if done:
             break
-        substitute(factors, flip, flip, S, Y)
+        _substitute(factors, flip, flip, S, Y)
         largest, first, second = row_maxima(Y, X, products)
         norm, done = _after_adjoint(norm, largest, products[j], enough)
         if done:

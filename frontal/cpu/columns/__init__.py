@@ -1,0 +1,1 @@
+"""LU by columns, without fronts, for thin matrices in block triangular form."""

@@ -1,0 +1,63 @@
+"""What all factors on the CPU have in common: vectors on the host, and no device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._typing import Untyped
+from ..matrix.canonical import Canonical
+from ..matrix.value_map import ValueMap
+from ..symbolic.phase import Symbolic
+from ..symbolic.scaling import ScalingRequest
+
+
+class HostNumericFactor:
+    """The part of `protocol.NumericFactor` that does not depend on the form of the factors."""
+
+    backend, asynchronous = "cpu", False
+    unstable_pivots = np.empty(0, np.int32)  # none: such columns were delayed, or others chosen
+    symbolic: Symbolic
+    matrix: Canonical
+
+    def is_symmetric(self) -> bool:
+        """See `NumericFactor`."""
+        return self.matrix.suits(self.symbolic.method)
+
+    def growth_acceptable(self, few: int, growth: float) -> bool:
+        """See `NumericFactor`."""
+        return True
+
+    def free(self) -> None:
+        """See `NumericFactor`: Python frees the arrays with their last reference."""
+
+    def profile(self) -> object:
+        """See `NumericFactor`."""
+        raise ValueError("only factors on a GPU have a profile. Try: backend='gpu'")
+
+    def block(self, b: object) -> None:
+        """See `NumericFactor`: the caller prepares arrays of the host."""
+
+    def empty(self, k: int, dtype: np.dtype) -> np.ndarray:
+        """See `NumericFactor`."""
+        return np.empty((self.symbolic.n, k), dtype, order="F")
+
+    def upload(self, B: np.ndarray) -> np.ndarray:
+        """See `NumericFactor`."""
+        return B
+
+    def download(self, X: np.ndarray) -> np.ndarray:
+        """See `NumericFactor`."""
+        return X
+
+    def begin(self, values: Untyped, scaling: ScalingRequest | None) -> None:
+        """See `NumericFactor`: no values are on a device."""
+
+    def device_values(self, A: object, order: ValueMap) -> None:
+        """See `NumericFactor`: no values are on a device."""
+
+
+def largest_part(values: np.ndarray) -> float:
+    """Return the largest modulus of real and imaginary parts; 0 if empty."""
+    complex_ = np.iscomplexobj(values)
+    parts = (np.real(values), np.imag(values)) if complex_ else (values,)
+    return max(float(max(x.max(initial=0.0), -x.min(initial=0.0))) for x in parts)

@@ -49,7 +49,9 @@ def put(gpu, given, order):
 CASES = [
     ("small", "f8", "C"),
     ("small", "c8", "F"),
+    ("tiny", "f8", "mixed"),
     ("tiny", "f4", "mixed"),
+    ("tiny", "c8", "F"),
     ("tiny", "c16", "F"),
     ("panels", "f8", "C"),
 ]

@@ -56,7 +56,8 @@ def test_cholesky_reads_any_order_and_clears(gpu, n, dtype, lower, order):
 def test_cholesky_of_every_kernel_elsewhere(device, variant, turned, uplo, dtype):
     sizes = [8, 1, 20, 31] if variant == "tiny" else [65, 9, 33] + [140] * (variant != "shared")
     a = [one(n, None, np.dtype(dtype), True, n) for n in sizes]
-    wrong = [np.triu(np.full(x.shape, np.nan, dtype), 1) for x in a]  # in the triangle that is not read
+    # in the triangle that is not read
+    wrong = [np.triu(np.full(x.shape, np.nan, dtype), 1) for x in a]
     given = [x + (y if uplo == "L" else y.T) for x, y in zip(a, wrong, strict=True)]
     held = [device.upload(x if turned else x.T).T for x in given]
     out = [device.upload(np.full(x.shape, np.nan, x.dtype)).T for x in a]

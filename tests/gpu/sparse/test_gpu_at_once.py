@@ -76,8 +76,9 @@ def test_it_is_kept_while_values_change(device, kind):
         for _ in range(2):  # the first one finds a condition number
             np.testing.assert_allclose(changed @ factor.solve(b), b, rtol=1e-9)
         assert made(factor) is not kept
-    changed = a.astype("f4")
-    np.testing.assert_allclose(changed @ factor.refactorize(changed).solve(b), b, atol=1e-3)
+    else:  # another scalar type
+        changed = a.astype("f4")
+        np.testing.assert_allclose(changed @ factor.refactorize(changed).solve(b), b, atol=1e-3)
 
 
 def test_wider_solves_take_its_messages(device):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -83,6 +83,26 @@ def _offsets(start, pointer, panels):
         k, m = np.int64(start[s + 1] - start[s]), pointer[s + 1] - pointer[s]
         offset[s + 1] = offset[s] + k * (k + panels * m)
     return offset
+
+
+class FastSolution(NamedTuple):
+    """An unrefined solution, with its error and the factor's condition number.
+
+    Attributes
+    ----------
+    x : (n,) array
+    error : float
+        Rowwise backward error, no less than the precision; negative if it is too large.
+    condition : float
+        Condition number of the factor for all right-hand sides, if requested; else -1.
+    certified : bool
+        Whether `condition` is a bound.
+    """
+
+    x: Vectors
+    error: float
+    condition: float = -1.0
+    certified: bool = False
 
 
 class NumericFactor(Protocol):
@@ -200,13 +220,11 @@ class NumericFactor(Protocol):
         """Return op(A) X = B for arrays of the backend of a scalar type."""
         ...
 
-    def solve_fast(self, b: object, trans: str, how: int) -> tuple[Any, float, float, bool] | None:
-        """Return the solution of a plain vector, its error and the factor's condition number.
+    def solve_fast(self, b: object, trans: str, how: int) -> FastSolution | None:
+        """Return the first solution by `system` for a plain vector, on the host if b is.
 
-        The solution is the first one by `system`, unrefined. Return None if it is not
-        `BackwardErrors.fine`, and for any other b. It is on the host if b is. The error is
-        componentwise, and at least the precision. The condition number is that for all right-hand
-        sides, -1 if `how` is `numeric.condition.KNOWN`; the flag is true if it is a bound.
+        Return None if it is not `BackwardErrors.fine`, and for any other b. `how` requests a
+        condition number: `KNOWN` (none), `ESTIMATED` or `CERTIFIED` of `numeric.condition`.
         """
         ...
 

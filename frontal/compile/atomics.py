@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from llvmlite import ir
 from numba import carray, types  # type: ignore[attr-defined]
@@ -17,13 +16,13 @@ from .jit import intrinsic, view
 def yield_address() -> int:
     """Return the address of the system function that yields the core to another thread."""
     if sys.platform == "win32":
-        entry: Any = ctypes.WinDLL("kernel32").SwitchToThread  # type: ignore[attr-defined]
+        entry = ctypes.WinDLL("kernel32").SwitchToThread  # type: ignore[attr-defined]
     else:
         entry = ctypes.CDLL(None).sched_yield
     return ctypes.cast(entry, ctypes.c_void_p).value or 0
 
 
-def _c_function(result: types.Type) -> Callable[..., Any]:
+def _c_function(result: types.Type) -> Callable[..., int]:
     """Make an intrinsic that calls a C function with this result by its address.
 
     Its second argument is a tuple: an int64 is passed as a pointer or a size, an int32 or uint8 by
@@ -94,7 +93,7 @@ def _entry(context, builder, array_type, array, index):
     return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
 
 
-def _fetch(operation: str) -> Callable[..., Any]:
+def _fetch(operation: str) -> Callable[..., int]:
     """Make an atomic operation of LLVM on an entry of an int64 array; it returns the old value."""
 
     def fetched(typingctx, array, index, value):

@@ -47,8 +47,9 @@ def _cache_folder() -> Path:
 SOURCES = _digest_of_sources()  # differs for each version of this package
 
 _FOLDER = _cache_folder()
-_OUTER: dict[str, Any] = {"no_cfunc_wrapper": True}  # functions that Python calls
-_INNER: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+# options of functions that Python calls, and of all others
+_OUTER: dict[str, object] = {"no_cfunc_wrapper": True, "nogil": True}
+_INNER = _OUTER | {"no_cpython_wrapper": True}
 IS_TRIED = False  # with this version of Numba
 with contextlib.suppress(ImportError):  # a later version may have moved what is patched
     from .numba_patches import RELEASES, ForCallers, ForPython
@@ -63,18 +64,17 @@ if not _FOLDER.is_dir():
 
 
 def _compiled(
-    function: Callable[Parameters, Result], nogil: bool = True, **options: object
+    function: Callable[Parameters, Result], base: dict[str, object], **options: object
 ) -> Callable[Parameters, Result]:
     compile_: Any = numba.njit
-    options = _OUTER | options
-    dispatcher = compile_(nogil=nogil, error_model="numpy", **options)(function)
+    dispatcher = compile_(error_model="numpy", **(base | options))(function)
     dispatcher._cache = DiskCache(function, _FOLDER, lean=IS_TRIED)
     return dispatcher
 
 
 def jit(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile at the first call with each combination of argument types; cache the code on disk."""
-    return _compiled(function)
+    return _compiled(function, _OUTER)
 
 
 def brief(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -82,7 +82,7 @@ def brief(function: Callable[Parameters, Result]) -> Callable[Parameters, Result
 
     Releasing and reacquiring the GIL can wait for longer than a small system takes.
     """
-    return _compiled(function, nogil=False)
+    return _compiled(function, _OUTER, nogil=False)
 
 
 def inner(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -92,27 +92,27 @@ def inner(function: Callable[Parameters, Result]) -> Callable[Parameters, Result
     or return tuples that contain arrays, since they do not count references, which took a third of
     a factorization.
     """
-    return _compiled(function, **_INNER, _nrt=False)
+    return _compiled(function, _INNER, _nrt=False)
 
 
 def forced(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile as `inner` does, for small functions of inner loops: LLVM inlines them."""
-    return _compiled(function, **_INNER, _nrt=False, forceinline=True)
+    return _compiled(function, _INNER, _nrt=False, forceinline=True)
 
 
 def view(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile as `inner` does, for functions that return a view of an array: Numba inlines them."""
-    return _compiled(function, **_INNER, _nrt=False, inline="always")
+    return _compiled(function, _INNER, _nrt=False, inline="always")
 
 
 def allocating(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile as `inner` does, for functions that may create and return arrays."""
-    return _compiled(function, **_INNER)
+    return _compiled(function, _INNER)
 
 
 def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile as `allocating` does, for functions that Numba inlines: one compilation less."""
-    return _compiled(function, **_INNER, inline="always")
+    return _compiled(function, _INNER, inline="always")
 
 
 def intrinsic(

@@ -12,10 +12,9 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from scipy.linalg import cython_blas
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 from ..errors import FactorMemoryError
 from ..machine.resources import address_space
@@ -40,7 +39,7 @@ class SharedPool:
         Return and set the number of threads.
     """
 
-    def __init__(self, count: Callable[[], int], choose: Callable[[int], Any]) -> None:
+    def __init__(self, count: Callable[[], int], choose: Callable[[int], object]) -> None:
         self.count, self.choose = count, choose
         self._users: dict[object, int] = {}  # user: identifier of its thread
         self._before: int | None = None  # number of threads to restore
@@ -105,7 +104,7 @@ def _openblas_pool(path: str) -> SharedPool | None:
     return None
 
 
-def _find() -> tuple[list[SharedPool], list[Any]]:
+def _find() -> tuple[list[SharedPool], list[LibController]]:
     """Return pools of the process, and libraries with a number of threads for each thread.
 
     Only the BLAS that SciPy calls is limited, if the system can identify it. Windows cannot, and
@@ -138,7 +137,7 @@ class single_threaded_blas:  # noqa: N801 - a context manager, as those of conte
 
     def __init__(self) -> None:
         self.user: object | None = object()
-        self.lowered: list[tuple[Any, int]] = []
+        self.lowered: list[tuple[LibController, int]] = []
 
     def __enter__(self) -> None:
         try:

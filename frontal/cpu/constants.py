@@ -6,9 +6,9 @@ A method is a constant there, not an argument: Numba takes long to type an objec
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from numba import types
+from numba.core.base import BaseContext
 from numba.core.imputils import lower_constant
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import (
@@ -34,18 +34,18 @@ register_model(MethodType)(models.OpaqueModel)
 
 
 @typeof_impl.register(Method)
-def _type_of(method: Method, context: Any) -> MethodType:
+def _type_of(method: Method, context: object) -> MethodType:
     return MethodType(method)
 
 
 @lower_constant(MethodType)
-def _lower(context: Any, builder: object, kind: MethodType, method: Method) -> object:
+def _lower(context: BaseContext, builder: object, kind: MethodType, method: Method) -> object:
     return context.get_dummy_value()
 
 
 def _constant(name: str) -> None:
     @overload_attribute(MethodType, name, strict=False)  # type: ignore[call-arg]  # not in the stub
-    def attribute(method: Any) -> Callable[..., Any]:
+    def attribute(method: MethodType) -> Callable[[MethodType], object]:
         value = getattr(method.method, name)
         return lambda method: value
 

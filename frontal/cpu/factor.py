@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from ..backend.protocol import Health, HostFactor
+from ..backend.protocol import FastSolution, Health, HostFactor
 from ..matrix.canonical import Canonical
 from ..matrix.norms import least
 from ..numeric.backoff import Backoff
@@ -20,7 +20,7 @@ from ..symbolic.scaling import Scaling
 from .finalize import FactorPlan
 from .host_factor import HostNumericFactor, largest_part
 from .host_system import host_system, matrix_of
-from .small.solve import MAX_SMALL_UNKNOWNS, SmallSolution, SmallSolver
+from .small.solve import MAX_SMALL_UNKNOWNS, SmallSolver
 from .small.warmup import CallCounter
 from .substitution import ScaledPermutation, Substitution
 from .sweeps import diagonal_of_panels
@@ -41,7 +41,7 @@ class FactorBuilder(Protocol):
         """Return whether the factors have this symbolic phase and matching."""
         ...
 
-    def __call__(self, matrix: Canonical, storage: np.ndarray | None) -> Any:
+    def __call__(self, matrix: Canonical, storage: np.ndarray | None) -> CpuFactor | None:
         """Return the factor; None if it needs a warning, a fallback or delayed pivots."""
         ...
 
@@ -66,7 +66,7 @@ class CpuFactor(HostNumericFactor):
         self.storage: np.ndarray | None = None
         self.arena: np.ndarray | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         none = dict.fromkeys(("arena", "storage", "_diagonal", "maker", "table"))
         return {**self.__dict__, **none, "_systems": {}, "_small_solvers": {}}
 
@@ -118,7 +118,7 @@ class CpuFactor(HostNumericFactor):
             self._systems[trans, dtype] = system
         return system
 
-    def solve_fast(self, b: object, trans: str, how: int) -> SmallSolution | None:
+    def solve_fast(self, b: object, trans: str, how: int) -> FastSolution | None:
         """See `NumericFactor`."""
         solve = self._small_solver(trans) if _often() else None
         if solve is None:

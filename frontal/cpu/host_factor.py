@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 
 from .._typing import Untyped
@@ -30,7 +32,7 @@ class HostNumericFactor:
     def free(self) -> None:
         """See `NumericFactor`: Python frees the arrays with their last reference."""
 
-    def profile(self) -> object:
+    def profile(self) -> NoReturn:
         """See `NumericFactor`."""
         raise ValueError("only factors on a GPU have a profile. Try: backend='gpu'")
 

@@ -6,7 +6,6 @@ LLVM vectorizes loops, but the loops over a small front are too short for that t
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -21,7 +20,7 @@ WIDTH = 4
 class Simd4(types.Type):
     """Type of four entries of a scalar type; operations on complex entries are scalar."""
 
-    def __init__(self, dtype: Any) -> None:
+    def __init__(self, dtype: types.Type) -> None:
         self.dtype = dtype
         super().__init__(f"Four({dtype})")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .._typing import Untyped
+from .._typing import MatrixLike, Untyped
 from ..backend.protocol import Progress
 from ..matrix.complete import to_canonical
 from ..matrix.value_map import ValueMap
@@ -53,7 +53,7 @@ class Analysis(Analyzed):
 
     def factorize(
         self,
-        A: Any,
+        A: MatrixLike,
         *,
         check_finite: bool = True,
         singular: str = "raise",
@@ -107,17 +107,18 @@ class Analysis(Analyzed):
         True
         """
         require_singular(singular)  # before values are copied
-        options: dict[str, Any] = {"progress": progress, "singular": singular, "memory": memory}
-        options["renewed"] = True
+        make = partial(
+            Factor.from_matrix, analysis=self, progress=progress, singular=singular, memory=memory
+        )
         plain = triangle is None and precision == "full" and memory in ("auto", "device")
         on_device = self._device_values(A) if plain else None
         if on_device is not None:  # values are checked on the device
             values = DeviceValues(on_device[0], check_finite, on_device[1])
-            return Factor.from_matrix(values, self, **options)
+            return make(values, renewed=True)
         convert = partial(to_canonical, A, triangle, kind="general", adjoint=self.adjoint)
         matrix = convert(check_finite=check_finite, ordered=True)
         matrix = self.matching_pattern(matrix)
-        return Factor.from_matrix(matrix, self, precision=precision, **options)
+        return make(matrix, precision=precision, renewed=True)
 
     def _device_values(self, A: Untyped) -> tuple[Untyped, ValueMap] | None:
         try:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..backend.choose import (
     attach_early_setup,
@@ -251,7 +252,11 @@ class Analyzed(Versioned):
         return self.memory_for(self.dtype)
 
     def memory_for(
-        self, dtype: Any, threads: int | None = None, rhs: int = 1, memory: str | float = "auto"
+        self,
+        dtype: DTypeLike,
+        threads: int | None = None,
+        rhs: int = 1,
+        memory: str | float = "auto",
     ) -> dict[str, int]:
         """Return `memory` for a scalar type, a number of threads and `rhs` right-hand sides.
 

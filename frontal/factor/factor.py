@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._typing import MatrixLike, Untyped
 from ..backend.memory_limit import required_memory
 from ..backend.protocol import Progress
 from ..files.versioned_pickle import Versioned
@@ -56,15 +57,14 @@ class Factor(Versioned):
     ) -> Self:
         """Factorize as `frontal.factorize`; `renewed` if the analysis may be of other values."""
         require_double(precision, matrix.dtype)
-        options: dict[str, Any] = {"singular": singular, "precision": precision}
-        state = FactorState(analysis, memory=required_memory(memory), **options)
+        memory = required_memory(memory)
+        state = FactorState(analysis, singular=singular, precision=precision, memory=memory)
         values = analysis.snapshot(matrix) if isinstance(matrix, Canonical) else matrix
-        mixed = precision == "mixed"
-        state.factorize(values, mixed=mixed, progress=progress, renewed=renewed)
+        state.factorize(values, mixed=precision == "mixed", progress=progress, renewed=renewed)
         return cls(state, matrix.order)
 
     def solve(
-        self, b: Any, trans: str = "N", *, refine: int | None = None, return_info: bool = False
+        self, b: Untyped, trans: str = "N", *, refine: int | None = None, return_info: bool = False
     ) -> Any:
         """Solve op(A) x = b.
 
@@ -125,7 +125,7 @@ class Factor(Versioned):
     __call__ = solve
 
     def refactorize(
-        self, A: Any, *, check_finite: bool = True, triangle: str | None = None
+        self, A: MatrixLike, *, check_finite: bool = True, triangle: str | None = None
     ) -> Self:
         """Factorize new values of the same pattern, in place.
 
@@ -198,7 +198,7 @@ class Factor(Versioned):
         """Largest modulus in the factors over the largest in the (scaled) matrix."""
         return self._numbers.solver.growth
 
-    def slogdet(self) -> tuple[Any, float]:
+    def slogdet(self) -> tuple[np.number, float]:
         """Return sign (or phase) and logarithm of the modulus of det(A).
 
         Examples
@@ -354,7 +354,7 @@ class Factor(Versioned):
         dtype = self._numbers.factor.matrix_dtype
         return LinearOperator(self.shape, solve, adjoint, solve, dtype, adjoint)
 
-    def profile(self) -> Any:
+    def profile(self) -> object:
         """Factorize again with timers; return a `FactorProfile` by level and by size of the fronts.
 
         Its rows have milliseconds, and lower bounds from the bytes and operations at the device's

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from .._typing import Untyped
 from ..matrix.canonical import Canonical, working_dtype
 from ..matrix.complete import to_canonical
 from ..matrix.exact import refuse_inexact, refuse_masked
@@ -16,7 +16,7 @@ from .state import LastSuccess
 
 
 def resolve_values(
-    A: Any,
+    A: Untyped,
     last: LastSuccess,
     order: ValueMap | None,
     check_finite: bool,
@@ -45,7 +45,7 @@ def resolve_values(
 
 
 def _on_host(
-    A: Any, last: LastSuccess, order: ValueMap, triangle: str | None
+    A: Untyped, last: LastSuccess, order: ValueMap, triangle: str | None
 ) -> tuple[Canonical, ValueMap]:
     symbolic = last.analysis.symbolic
     values = _plain_values(A, last, order)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._typing import Untyped
 from ..cpu.host_system import HostSystem, host_system
 from ..info import SolveInfo
 from ..machine.lockfree_property import cached_property
@@ -89,7 +90,7 @@ class FactorSolver:
         return x if verdict.is_silent(known, error) else None
 
     def solve(
-        self, b: Any, trans: str, steps: int | None, about: Callable[[], dict[str, Any]] | None
+        self, b: Untyped, trans: str, steps: int | None, about: Callable[[], dict[str, Any]] | None
     ) -> tuple[Any, SolveInfo | None]:
         """Solve as `Factor.solve`; `about` returns the fields of `SolveInfo` on the factor."""
         if trans not in ("N", "T", "H"):

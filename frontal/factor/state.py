@@ -248,7 +248,7 @@ class FactorState:
             seconds=self.seconds,
         )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return the state for a pickle, on the host."""
         on_device = self.factor.backend != "cpu"
         return dict(vars(self.on_cpu(self.analysis) if on_device else self))

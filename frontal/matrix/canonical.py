@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 from scipy.sparse import SparseEfficiencyWarning
 
-from .._typing import MatrixLike, OnDevice, Sparse, for_scipy, is_on_cupy, is_sparse
+from .._typing import MatrixLike, OnDevice, Sparse, Untyped, for_scipy, is_on_cupy, is_sparse
 from ..errors import NonFiniteInputError, warn
 from ..machine.lockfree_property import cached_property
 from ..machine.threads import columnwise
@@ -110,7 +109,7 @@ class Canonical:
         """Infinity norm and 1-norm of A."""
         return norms.norms(self.indptr, self.indices, self.data)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def known(self, method: Method, norms: tuple[float, float]) -> Canonical:
@@ -214,7 +213,7 @@ def on_device(x: object) -> bool:
 
 def prepare_rhs(
     b: MatrixLike, n: int, dtype: DTypeLike, *, check_finite: bool = True
-) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
+) -> tuple[np.ndarray, Callable[[np.ndarray], Untyped]]:
     """Return right-hand sides as one dense block, and a function that restores their form.
 
     Parameters

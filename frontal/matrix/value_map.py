@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._typing import Sparse
+from .._typing import Sparse, Untyped
 from ..compile.jit import brief, jit
 from .half_storage import HalfStorage
 
@@ -54,7 +53,7 @@ class ValueMap:
         """Whether values are in canonical order."""
         return self.place is None and self.format == "csc" and self.triangle is None
 
-    def is_value_array(self, A: Any) -> bool:
+    def is_value_array(self, A: Untyped) -> bool:
         """Return whether A is an array of values, not a matrix."""
         if sp.issparse(A) or hasattr(A, "format"):
             return False
@@ -123,7 +122,7 @@ class ValueMap:
         return {**self.__dict__, "_by_rows": None, "_mirrored": None}
 
 
-def of_pattern(A: Any, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray | None:
+def of_pattern(A: Untyped, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray | None:
     """Return the values of a CSC matrix with exactly this pattern; None for any other matrix."""
     if not sp.issparse(A) or A.format != "csc" or A.shape[0] != A.shape[1]:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...backend.protocol import Health, HostFactor
+from ...backend.protocol import FastSolution, Health, HostFactor
 from ...matrix.canonical import Canonical
 from ...matrix.norms import least
 from ...numeric.linear_system import LinearSystem
@@ -15,7 +15,6 @@ from ...symbolic.relative_pivots import relative_pivots
 from ...symbolic.scaling import Scaling
 from ..host_factor import HostNumericFactor, largest_part
 from ..host_system import HostSystem, host_system
-from ..small.solve import SmallSolution
 from ..small.warmup import CallCounter
 from .arrays import ColumnPattern, ColumnValues
 from .extraction import triangles
@@ -144,7 +143,7 @@ class ColumnFactor(HostNumericFactor):
     def _substitution(self, trans: str, sides: Sides) -> ColumnSubstitution:
         return ColumnSubstitution(self._first, self.pattern, self.values, trans, sides)
 
-    def solve_fast(self, b: object, trans: str, how: int) -> SmallSolution | None:
+    def solve_fast(self, b: object, trans: str, how: int) -> FastSolution | None:
         """See `NumericFactor`."""
         if self.dtype != self.matrix_dtype or not _often():
             return None

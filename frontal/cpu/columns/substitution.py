@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...backend.protocol import FastSolution
 from ...compile.jit import jit
 from ...numeric.condition import KNOWN, enough
 from ..by_reference import keep_alive, reference
 from ..residual import as_rows, measure
-from ..small.solve import SmallSolution, condition_of, scratch_of
+from ..small.solve import condition_of, scratch_of
 from ..substitution import FusedSolver, no_matrix, no_residuals
 from .arrays import ColumnPattern, ColumnValues
 from .sweeps import ColumnTriangles, substitute_by_columns
@@ -66,7 +67,7 @@ class ColumnSubstitution(FusedSolver):
         summary = _substitute(self._factors, self._op, True, matrix, rhs, X, R, sizes)
         return X.T, R.T, summary
 
-    def fast(self, b: object, matrix: tuple[object, ...], how: int) -> SmallSolution | None:
+    def fast(self, b: object, matrix: tuple[object, ...], how: int) -> FastSolution | None:
         """Return the solution of `SmallSolver` for a plain vector, or None.
 
         `matrix` is op(A) as an argument of `residual.measure`.
@@ -80,7 +81,7 @@ class ColumnSubstitution(FusedSolver):
         if not outcome[0] >= 0:
             self.hopeful = False
             return None
-        return SmallSolution(x, *outcome)
+        return FastSolution(x, *outcome)
 
     def condition(self, matrix: tuple[object, ...], how: int) -> tuple[float, bool]:
         """Return the condition number that comes with a solution, and whether it is a bound."""

@@ -7,7 +7,6 @@ fallback or delayed pivots is left to `CpuBackend.factorize` and its callers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -241,7 +240,7 @@ def _ldlh(index, values, storage, pivots, coupling, scales, table):
     return _factorize(LDLH, index, values, storage, pivots, coupling, scales, table)
 
 
-_RUN: dict[Method, Callable[..., tuple[Any, float, float, float]]] = {
+_RUN: dict[Method, Callable[..., tuple[object, float, float, float]]] = {
     CHOLESKY: _cholesky,
     LU: _lu,
     LDLT: _ldlt,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...backend.protocol import FastSolution
 from ...compile.atomics import array_of, write_addresses
 from ...compile.jit import allocating, brief, inlined, inner, jit, view
 from ...numeric.acceptance import unpacked
@@ -46,26 +47,6 @@ _PER_FACTOR = "panels", "pivots", "diagonal", "subdiagonal", "row_scale", "colum
 def scratch_of(dtype: np.dtype) -> np.ndarray:
     """Return an empty array in the scalar type of an estimate's vectors."""
     return _NO_VECTORS[dtype.kind]
-
-
-class SmallSolution(NamedTuple):
-    """A solution that needs no refinement, with its error and the factor's condition number.
-
-    Attributes
-    ----------
-    x : (n,) array
-    error : float
-        Rowwise backward error, no less than the precision.
-    condition : float
-        Condition number of the factor for all right-hand sides, if requested; else -1.
-    certified : bool
-        Whether `condition` is a bound.
-    """
-
-    x: np.ndarray
-    error: float
-    condition: float
-    certified: bool
 
 
 class TableFlags(NamedTuple):
@@ -138,7 +119,7 @@ class SmallSolver:
         arrays = self._arrays, factor_arrays
         return SmallSolver(table, arrays, self._shape[0], self._dtype, self._calls_blas)
 
-    def __call__(self, b: object, how: int) -> SmallSolution | None:
+    def __call__(self, b: object, how: int) -> FastSolution | None:
         """Return x and its error; None if b is not a plain vector.
 
         Return None, too, if x needs refinement or an exponent is near its limits; no other b is
@@ -159,7 +140,7 @@ class SmallSolver:
         if not outcome[0] >= 0:
             self.hopeful, self.failed = False, True
             return None
-        return SmallSolution(x, *outcome)
+        return FastSolution(x, *outcome)
 
     def condition(self, how: int) -> tuple[float, bool]:
         """Return the condition number that comes with a solution, and whether it is a bound."""
@@ -260,7 +241,7 @@ def _factors(table, flags, x):
 
 @jit
 def solve_small(table, wide, b, x, how):
-    """Solve op(A) x = b; return `error`, `condition` and `certified` of a `SmallSolution`.
+    """Solve op(A) x = b; return `error`, `condition` and `certified` of a `FastSolution`.
 
     The error is -1 if x is not fine. If x and b are empty, only the condition number is computed.
     See `describe` for the table.

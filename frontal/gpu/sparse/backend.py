@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -83,7 +82,7 @@ class GpuBackend:
 
     def factorize(
         self,
-        values: Any,
+        values: Untyped,
         scaling: Scaling | ScalingRequest | None,
         *,
         on_device: bool = False,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from ..._typing import Untyped
 from ...matrix.canonical import Canonical
 from ...symbolic.scaling import Scaling, ScalingRequest
 from ..runtime.array import Array
@@ -21,7 +22,7 @@ from .storage import ComputedFactor, Storage
 class GivenValues(NamedTuple):
     """Values of a pattern as passed to a factorization."""
 
-    values: Any  # (nnz,): by columns, on the device or the host
+    values: Untyped  # (nnz,): by columns, on the device or the host
     scaling: Scaling | ScalingRequest | None  # of rows and columns, or a request to compute it
     scales: Scales = (None, None)  # (n,): a scaling that is already on the device
     on_device: bool = True

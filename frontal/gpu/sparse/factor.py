@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ...backend.protocol import Health, HostFactor
+from ..._typing import Untyped
+from ...backend.protocol import FastSolution, Health, HostFactor
 from ...matrix.canonical import Canonical, on_device, working_dtype
 from ...matrix.exact import refuse_inexact
 from ...matrix.value_map import ValueMap
@@ -19,7 +18,7 @@ from ..runtime.array import Array
 from .device_matrix import DeviceMatrix, GivenValues
 from .factorize import pivot_statistics
 from .factorize.profile import FactorProfile, profile
-from .solve.one_vector import DeviceSolution, VectorSolver
+from .solve.one_vector import VectorSolver
 from .solve.system import DeviceSystem, widest
 from .storage import FactorizationOutcome
 from .structs import LIMIT
@@ -234,7 +233,7 @@ class GpuFactor:
 
     # --- vectors -----------------------------------------------------------------------------
 
-    def block(self, b: Any) -> Array | None:
+    def block(self, b: Untyped) -> Array | None:
         """See `NumericFactor`.
 
         Raises
@@ -291,7 +290,7 @@ class GpuFactor:
             self._systems[key] = DeviceSystem(self, trans, dtype)
         return self._systems[key]
 
-    def solve_fast(self, b: object, trans: str, how: int) -> DeviceSolution | None:
+    def solve_fast(self, b: object, trans: str, how: int) -> FastSolution | None:
         """See `NumericFactor`."""
         alone = getattr(b, "shape", None) == (self.entries.n,)  # not a block
         if self._hopeful is None:
@@ -333,7 +332,7 @@ class GpuFactor:
 
     # --- new values --------------------------------------------------------------------------
 
-    def device_values(self, A: Any, order: ValueMap) -> tuple[Array, ValueMap] | None:
+    def device_values(self, A: Untyped, order: ValueMap) -> tuple[Array, ValueMap] | None:
         """See `NumericFactor`."""
         return self.entries.values_of(A, order)
 

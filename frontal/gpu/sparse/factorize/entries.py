@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 
-from ...._typing import MatrixLike, Sparse, is_sparse
+from ...._typing import MatrixLike, Sparse, Untyped, is_sparse
 from ....machine.lockfree_property import cached_property
 from ....machine.threads import copied, equal
 from ....matrix.canonical import on_device, working_dtype
@@ -172,7 +171,7 @@ class PatternEntries:
         rows = pointer.astype(self.type), column.astype(np.int32), position.astype(self.type)
         return *rows, self._lanes(longest)
 
-    def values_of(self, A: Any, order: ValueMap) -> tuple[Array, ValueMap] | None:
+    def values_of(self, A: Untyped, order: ValueMap) -> tuple[Array, ValueMap] | None:
         """See `NumericFactor.device_values`."""
         if order.is_by_columns and self.device.holds(A) and A.shape == order.shape:  # usual case
             values: Array = A
@@ -229,7 +228,7 @@ class PatternEntries:
             return False
         return equal(A.indptr, symbolic.indptr) and equal(A.indices, symbolic.indices)
 
-    def order_of(self, A: Any) -> ValueMap | None:
+    def order_of(self, A: Untyped) -> ValueMap | None:
         """Return the order of the values of a CSC or CSR matrix on the device.
 
         None if the matrix has another pattern or is not sorted.

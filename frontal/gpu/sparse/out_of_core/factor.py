@@ -6,14 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from ....backend.protocol import HostFactor
+from ....backend.protocol import FastSolution, HostFactor
 from ...runtime.array import Array
 from ..device_matrix import DeviceMatrix
 from ..factor import GpuFactor
 from ..factorize import pivot_statistics
 from ..factorize.profile import FactorProfile
 from ..layout.schedule import TILE
-from ..solve.one_vector import DeviceSolution
 from .pattern import StreamedPattern
 from .storage import StreamedWorkspace
 
@@ -76,7 +75,7 @@ class StreamedFactor(GpuFactor):
         self.pattern.device.wait()  # until all copies are done
         super().free()
 
-    def solve_fast(self, b: object, trans: str, how: int) -> DeviceSolution | None:
+    def solve_fast(self, b: object, trans: str, how: int) -> FastSolution | None:
         """See `NumericFactor`: a solve that copies panels is no graph."""
         return None
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...._typing import Untyped
+from ....backend.protocol import FastSolution
 from ....machine.lockfree_property import cached_property
 from ....numeric.acceptance import judge, limits_of
 from ....numeric.condition import CERTIFIED, ESTIMATED, PROBABLE_FRACTION, enough
@@ -25,15 +26,6 @@ from .system import DeviceSystem, bound_of
 
 # unknowns; for more the saving is negligible, and the vectors would take memory
 MAX_GRAPH_UNKNOWNS = 1 << 15
-
-
-class DeviceSolution(NamedTuple):
-    """A solution, on the device or host as its right-hand side; see `NumericFactor.solve_fast`."""
-
-    x: Untyped
-    error: float
-    condition: float = -1.0
-    certified: bool = False
 
 
 class _ConditionGraph(NamedTuple):
@@ -151,7 +143,7 @@ class VectorSolver:
     def _fetched(self) -> PinnedMirror:
         return self._device.staged(self._x)
 
-    def __call__(self, b: Untyped, how: int, factor: Resident) -> DeviceSolution | None:
+    def __call__(self, b: Untyped, how: int, factor: Resident) -> FastSolution | None:
         """Return x with its error and condition number; None unless b is a plain vector.
 
         The error is negative if that of x is above rounding, or if a size is unusual. `how`
@@ -187,10 +179,10 @@ class VectorSolver:
         error = self._error()
         if how == CERTIFIED:
             bound = bound_of(*self._norms.host.tolist()[6:])
-            return DeviceSolution(x, error, bound if bound < np.inf else -1.0, True)
+            return FastSolution(x, error, bound if bound < np.inf else -1.0, True)
         if run.estimate is None or error < 0:
-            return DeviceSolution(x, error)
-        return DeviceSolution(x, error, run.estimate.norm(PROBABLE_FRACTION * enough(self._dtype)))
+            return FastSolution(x, error)
+        return FastSolution(x, error, run.estimate.norm(PROBABLE_FRACTION * enough(self._dtype)))
 
     def _error(self) -> float:
         """Return the rowwise error, at least eps; -1 if not `BackwardErrors.fine`."""

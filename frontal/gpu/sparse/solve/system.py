@@ -5,15 +5,13 @@ The kernels are in system.cu. A check of a solution is one small download.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....machine.lockfree_property import cached_property
 from ....numeric.acceptance import judge, limits_of
 from ....numeric.condition import PROBABLE_FRACTION
 from ....numeric.linear_system import BackwardErrors, WeightedInverseNorm
-from ...runtime.array import NULL, Array, Value
+from ...runtime.array import NULL, Array, Kernel, Value
 from ...runtime.graph import Launch
 from .. import launch
 from .condition_estimate import ConditionProbes, WeightedProbes
@@ -66,7 +64,7 @@ class DeviceSystem:
         self._condition = ConditionKernels(entries, self.rows, dtype)
         self._begun: WeightedProbes | None = None  # for the factor's condition number
 
-    def _kernel(self, name: str, dtype: np.dtype) -> Any:
+    def _kernel(self, name: str, dtype: np.dtype) -> Kernel:
         """Return a kernel for a scalar type of the factors or the matrix, and for these vectors."""
         wide, entries = self.dtype.itemsize > dtype.itemsize, self._entries
         constants = entries.pattern.constants(WIDE=wide, LONG=entries.long)

@@ -17,8 +17,9 @@ from ..machine.lockfree_property import cached_property
 from ..machine.threads import columnwise
 from ..numeric.method import Method
 from . import norms
-from .csc import CORRUPT, UNSORTED, first_non_finite, inspect
+from .csc import CORRUPT, UNSORTED, inspect
 from .exact import refuse_inexact, refuse_masked
+from .norms import first_non_finite
 from .symmetry import UNSYMMETRIC, check_promise, compare_triangles, is_symmetric, method_of
 from .validate import checked
 from .value_map import ValueMap, as_stored, order_of

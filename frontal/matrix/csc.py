@@ -1,12 +1,11 @@
-"""Checks of compressed columns: valid index arrays, sorted rows, finite values."""
+"""Checks of compressed columns: valid index arrays, sorted rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..compile.jit import jit
-from ..machine.threads import MIN_PARALLEL_ENTRIES, parallel_for
-from . import norms
+from ..machine.threads import parallel_for
 
 SORTED, UNSORTED, CORRUPT = 0, 1, 2
 
@@ -34,15 +33,3 @@ def _inspect_columns(indptr, indices, first, last):
                 order = UNSORTED
             before = i
     return order
-
-
-def first_non_finite(values: np.ndarray) -> int:
-    """Return the position of the first NaN or infinity in a vector; -1 if none."""
-
-    def finite(first: int, last: int) -> bool:
-        with np.errstate(all="ignore"):  # finite values may overflow: False proves nothing
-            return bool(np.isfinite(values[first:last].sum()))
-
-    if values.size > MIN_PARALLEL_ENTRIES and all(parallel_for(finite, values.size)):
-        return -1
-    return norms.first_non_finite(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile.jit import brief
+from ..machine.threads import MIN_PARALLEL_ENTRIES, parallel_for
 
 
 @brief
@@ -26,9 +27,20 @@ def norms(indptr, indices, data):
     return infinity, largest_sum
 
 
-@brief
-def first_non_finite(values):
+def first_non_finite(values: np.ndarray) -> int:
     """Return the position of the first NaN or infinity in a vector; -1 if none."""
+
+    def finite(first: int, last: int) -> bool:
+        with np.errstate(all="ignore"):  # finite values may overflow: False proves nothing
+            return bool(np.isfinite(values[first:last].sum()))
+
+    if values.size > MIN_PARALLEL_ENTRIES and all(parallel_for(finite, values.size)):
+        return -1
+    return _first_non_finite(values)
+
+
+@brief
+def _first_non_finite(values):
     bad = False
     for p in range(values.size):
         bad |= not np.isfinite(values[p])

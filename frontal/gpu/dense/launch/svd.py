@@ -15,11 +15,6 @@ _LABRD_WARPS, _LANE = 8, 256  # warps a block of labrd.cu; bytes of a column a l
 _RESERVED = 8 << 10  # bytes, bound of static shared memory
 
 
-def jacobi_order(rows: int) -> int:
-    """Return the least order of a compiled Jacobi kernel that is at least ``rows``."""
-    return next(order for order in JACOBI_ORDERS if order >= rows)
-
-
 def jacobi(order: int, dtype: npt.DTypeLike, vectors: bool) -> tuple[int, int, int]:
     """Return lanes a pair, threads and bytes of shared memory of jacobi.cu."""
     lanes = 4 if order <= 16 else 8 if order <= 32 else 16

@@ -1,5 +1,6 @@
 """Launch choices for fronts: pure functions of sizes, scalar type and the device's limits."""
 
+# ruff: noqa: F401
 from __future__ import annotations
 
 from .fronts import TilesPlan, front_pivots, front_rows, front_tiles
@@ -15,28 +16,3 @@ from .solves import (
     trees_ld,
 )
 from .system import SYSTEM_THREADS, planes, probing_blocks, row_lanes, system_blocks
-
-__all__ = [
-    "FEWEST_BLOCKS",
-    "PROBING_WIDTH",
-    "SYSTEM_THREADS",
-    "SmallLaunch",
-    "SolvePlan",
-    "TilesPlan",
-    "front_pivots",
-    "front_places",
-    "front_rows",
-    "front_solve",
-    "front_solve_small",
-    "front_tiles",
-    "front_trees",
-    "planes",
-    "probing_blocks",
-    "row_lanes",
-    "small_fronts",
-    "small_order",
-    "small_tile",
-    "solve_width",
-    "system_blocks",
-    "trees_ld",
-]

@@ -11,8 +11,9 @@ import scipy.sparse as sp
 import frontal
 from frontal import problems
 from frontal.cpu.host_system import HostSystem
-from frontal.numeric.acceptance import limits_of
+from frontal.numeric.acceptance import judge, limits_of
 from frontal.numeric.condition import Condition
+from frontal.numeric.linear_system import BackwardErrors
 from frontal.numeric.thresholds import margin_of
 
 EPS = float(np.finfo(float).eps)
@@ -234,3 +235,20 @@ def test_row_where_x_is_nearly_zero_is_judged_by_its_largest_entry():
     A, x, b = sp.csc_array(np.eye(2)), np.array([1e-14, 1.0]), np.array([1.5e-14, 1.0])
     errors = HostSystem.from_matrix(A, 1.0, lambda R: R).measure(x[:, None], b[:, None])[1]
     np.testing.assert_allclose(errors.rowwise, 5e-15, rtol=1e-12)
+
+
+@pytest.mark.parametrize("by_component", [False, True])
+@np.errstate(all="ignore")
+def test_judge_states_the_rule_of_backward_errors(by_component):
+    rng, limits = np.random.default_rng(0), limits_of(np.dtype("f8"), np.dtype("f8"))
+    sizes = 10.0 ** rng.choice([-310, -16, -13, 0, 2, 300], (5, 4000))
+    sizes[:, rng.random(4000) < 0.1] = 0
+    sizes[:3, rng.random(4000) < 0.05] = np.nan
+    for norm in (1.0, 1e300):
+        errors = BackwardErrors(*sizes[:3], norm, *sizes[3:], by_component)
+        judged = [judge(column, norm, by_component, limits) for column in sizes.T.tolist()]
+        normwise, merit, fine = map(np.array, zip(*judged, strict=True))
+        np.testing.assert_array_equal(normwise, errors.normwise)
+        np.testing.assert_array_equal(merit, errors.merit(limits))
+        np.testing.assert_array_equal(fine, (merit <= 1) & ~errors.near_border(limits))
+        assert 0 < fine.sum() < fine.size or norm > 1

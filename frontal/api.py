@@ -16,7 +16,7 @@ from .errors import FactorMemoryError, SingularMatrixError
 from .factor.analysis import Analysis
 from .factor.factor import Factor
 from .factor.mixed import require_refinement
-from .matrix.canonical import Canonical, check_rhs
+from .matrix.canonical import Canonical, on_device, prepare_rhs
 from .matrix.complete import to_canonical, warn_of_lone_triangle
 from .symbolic.phase import SymbolicOptions
 
@@ -115,12 +115,20 @@ def solve(
         warn_of_lone_triangle(matrix, kind)
     else:
         matrix = known[0]
-    check_rhs(b, matrix.n, matrix.dtype)
+    restore = None
+    if not on_device(b):  # check b before other work is done, and convert it once
+        B, restore = prepare_rhs(b, matrix.n, matrix.dtype)
+        b = B[:, 0] if isinstance(b, np.ndarray) and b.ndim == 1 else B
     analysis = options.cached_analysis(matrix) if known is None else known[1]
     factor = Factor.from_matrix(
         matrix, analysis, singular=singular, precision=precision, memory=memory
     )
-    return factor.solve(b, refine=refine, return_info=return_info)
+    solved = factor.solve(b, refine=refine, return_info=return_info)
+    if restore is None:
+        return solved
+    x, *info = solved if return_info else (solved,)
+    x = restore(x[:, None] if x.ndim == 1 else x)
+    return (x, *info) if return_info else x
 
 
 def analyze(

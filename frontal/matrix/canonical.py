@@ -283,12 +283,6 @@ def prepare_rhs(
     return B, lambda X: restore(X[:, 0] if single else X)
 
 
-def check_rhs(b: MatrixLike, n: int, dtype: DTypeLike) -> None:
-    """Raise the errors of `prepare_rhs`, before other work is done; b on a device is not copied."""
-    if not on_device(b):
-        prepare_rhs(b, n, dtype)
-
-
 def _first_column(X: np.ndarray) -> np.ndarray:
     return X[:, 0]
 

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import frontal
 from frontal.errors import NonFiniteInputError
+from frontal.machine.threads import columnwise
+from frontal.matrix import canonical
 from frontal.matrix.canonical import prepare_rhs, working_dtype
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
@@ -123,3 +126,14 @@ def test_device_right_hand_sides_go_back(monkeypatch):
     np.testing.assert_array_equal(x.host, np.arange(3.0))
     B, restore = prepare_rhs(OnDevice(sp.csc_matrix(np.eye(3))), 3, np.float64)
     assert sp.issparse(restore(B).host)
+
+
+@pytest.mark.parametrize("form", [np.ascontiguousarray, sp.csr_array])
+def test_solve_converts_right_hand_sides_once(form, monkeypatch):
+    calls = []
+    monkeypatch.setattr(canonical, "columnwise", lambda *args: calls.append(0) or columnwise(*args))
+    A, X = frontal.problems.poisson2d(5), np.arange(50.0).reshape(25, 2)
+    x = frontal.solve(A, form(A @ X))
+    assert type(x) is (np.ndarray if form is np.ascontiguousarray else sp.csc_array)
+    np.testing.assert_allclose(x if form is np.ascontiguousarray else x.toarray(), X, atol=1e-12)
+    assert len(calls) == 1

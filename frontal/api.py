@@ -52,7 +52,8 @@ def solve(
         Right-hand sides. Arrays and matrices of CuPy are supported; x is on the device of b.
     kind : {"auto", "spd", "general", "symmetric", "hermitian"}
         ``"auto"`` tries Cholesky for a Hermitian matrix with a positive diagonal, uses LDL^T or
-        LDL^H for other symmetric matrices, else LU; ``"spd"`` allows Cholesky only.
+        LDL^H for other symmetric matrices, else LU; ``"spd"`` allows Cholesky only. On the CPU, LU
+        of a thin matrix works by columns of its block triangular form, else all methods by fronts.
     ordering : str or (n,) int array
         ``"auto"``, ``"amd"``, ``"dissection"``, ``"layers"``, ``"metis"``, ``"nesdis"``, ``"rcm"``,
         ``"natural"``, or a permutation: entry k is the column eliminated k-th.

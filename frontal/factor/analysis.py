@@ -42,11 +42,15 @@ class Analysis(Analyzed):
     matching : frontal.symbolic.matching.Matching or None
         Row matching and scaling of a general matrix that needs one.
     plan : frontal.symbolic.plan.Plan
-        Index arrays of the numeric phase.
+        Index arrays of the numeric phase; without fronts if `by_columns`.
     backend : str
         Backend that factorizations use, ``"auto"``, ``"cpu"`` or ``"gpu"``.
     seconds : dict of str to float
         Time of each stage.
+    by_columns : bool
+        LU of a thin matrix works by columns on the CPU, without fronts.
+    frontal : Analysis
+        The analysis with fronts: this one, unless it is `by_columns`.
     paired : bool
         Columns with tiny diagonal entries were paired instead of moving rows.
     """

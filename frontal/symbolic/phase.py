@@ -290,8 +290,8 @@ def _ordered(graph: Graph, partner: np.ndarray | None, options: PhaseOptions) ->
     clock.start("ordering")
     work = method.panels  # LU: two triangles
     likely = machine(np.inf if graph.n >= auto.MIN_DISSECTION_NODES else 0.0)  # unused below
-    options = {"reuse": choices.reuse, "perm": choices.perm, **pace_of(likely, work)}
-    chosen = order_matched(graph, partner, choices.ordering, **options)
+    given = {"reuse": choices.reuse, "perm": choices.perm, **pace_of(likely, work)}
+    chosen = order_matched(graph, partner, choices.ordering, **given)
     clock.start("symbolic")
     perm, iperm, parent, count = chosen.tree or EliminationTree.from_graph(graph, chosen.perm)
     first = supernodes.fundamental_supernodes(parent, count)

@@ -74,7 +74,7 @@ class ColumnBackend:
         eps = float(np.finfo(dtype).eps)
         room = min(columns.entries, 8 * place.size) // 2 + n  # of an untrusted file
         limit = min(MAX_FILL_RATIO * columns.entries + 16 * n, 1 << 60)
-        outcome, column, *factors = factorize(
+        outcome, column, pattern, factors = factorize(
             ColumnInput(first, start, place, row, values), NULL * eps, room, limit
         )
         if outcome != FACTORIZED:
@@ -82,7 +82,7 @@ class ColumnBackend:
             raise ColumnPivotFailure(_REASONS.get(outcome, where))
         if progress is not None:
             progress("factorization", n, n)
-        return ColumnFactor(matrix, symbolic, columns, *factors, scaling)
+        return ColumnFactor(matrix, symbolic, columns, pattern, factors, scaling)
 
     def factorize_fast(
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None

@@ -85,8 +85,9 @@ class ColumnSubstitution(FusedSolver):
 
     def condition(self, matrix: tuple[object, ...], how: int) -> tuple[float, bool]:
         """Return the condition number that comes with a solution, and whether it is a bound."""
-        none, how = np.empty(0, self.dtype), self._how(how)
-        return _solve_vector(self._factors, self._op, matrix, self._wide, none, none, *how)[1:]
+        none = np.empty(0, self.dtype)
+        vectors = self._wide, none, none
+        return _solve_vector(self._factors, self._op, matrix, *vectors, *self._how(how))[1:]
 
     def _how(self, how: int) -> tuple[int, float]:
         return how, enough(self.dtype)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from ..machine.lockfree_property import cached_property
 from ..matrix.canonical import Canonical
-from ..numeric.acceptance import ErrorLimits, limits_of, packed
+from ..numeric.acceptance import ErrorLimits, limits_of, packed, with_long_rows
 from ..numeric.backward_error import row_sums
 from ..numeric.condition import certificate
 from ..numeric.linear_system import BackwardErrors, eps_of
@@ -265,8 +265,11 @@ def matrix_of(factor: HostSweeps, trans: str, dtype: np.dtype) -> MeasuredMatrix
     data = matrix.data if matrix.dtype == dtype else matrix.data.astype(dtype)
     # sums over rows do not wait for memory: they are used if the rows of op(A) are columns of A
     flipped = trans != "N" or (matrix.hermitian and not complex_)
+    limits = limits_of(factor.dtype, dtype)
+    if matrix.hermitian or trans != "N":  # the rows of op(A) are columns of A
+        limits = with_long_rows(limits, int(np.diff(matrix.indptr).max(initial=0)))
     return (
         *(matrix.indptr, matrix.indices, data.conj() if trans == "H" and complex_ else data),
         *(flipped, factor.scaling is not None, matrix.norms[0 if trans == "N" else 1]),
-        packed(limits_of(factor.dtype, dtype)),
+        packed(limits),
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..compile.jit import allocating, forced, inner, jit
 from ..numeric.acceptance import judge, unpacked
-from ..numeric.backward_error import componentwise, is_long, rowwise
+from ..numeric.backward_error import componentwise, is_long, modulus, rowwise
 
 
 def as_rows(M: np.ndarray) -> np.ndarray:
@@ -31,6 +31,24 @@ def _larger(a, b):
     return b if b > a or b != b else a
 
 
+@forced
+def _row_sums(indices, data, x, first, last):
+    """Return the sums of a row of A x and of |A||x|, each from two partial sums."""
+    p, last = np.uint64(first), np.uint64(last)
+    total = second = data.dtype.type(0) * x.dtype.type(0)
+    scale = other = np.abs(total)
+    for _ in range((last - p) // np.uint64(2)):
+        product = data[p] * x[np.uint32(indices[p])]
+        following = data[p + np.uint64(1)] * x[np.uint32(indices[p + np.uint64(1)])]
+        total, second = total + product, second + following
+        scale, other = scale + modulus(product), other + modulus(following)
+        p += np.uint64(2)
+    if p < last:
+        product = data[p] * x[np.uint32(indices[p])]
+        total, scale = total + product, scale + modulus(product)
+    return total + second, scale + other
+
+
 @inner
 def _residual(indptr, indices, data, flipped, x, b, r, y, least):
     """Compute r = b - A x and y = |A||x| + |b|; return max |r|, |x|, |b| and |r| / (y + least).
@@ -46,17 +64,13 @@ def _residual(indptr, indices, data, flipped, x, b, r, y, least):
                 i = np.uint32(indices[p])
                 product = data[p] * x_j
                 r[i] += product
-                y[i] += np.abs(product)
+                y[i] += modulus(product)
     residual = solution = rhs = np.abs(b[0]) * 0
     ratio = 0.0
     for j in range(x.size):
         if flipped:
-            r[j] = 0
-            total, scale = r[j], np.abs(b[j])
-            for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-                product = data[p] * x[np.uint32(indices[p])]
-                total += product
-                scale += np.abs(product)
+            total, scale = _row_sums(indices, data, x, indptr[j], indptr[j + 1])
+            scale += np.abs(b[j])
         else:
             total, scale = r[j], y[j] + np.abs(b[j])
         r[j], y[j] = b[j] - total, scale

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile.jit import inner, view
-from .axpy import subtract
+from .axpy import clear, subtract
 from .simd4 import load, simd_add, simd_broadcast, simd_multiply, simd_subtract, simd_sum, store
 
 
@@ -180,34 +180,6 @@ def _solve_group(panels, diagonal, k, x, first, head, width, done, kind):
 
 
 @inner
-def _solve_thin(front, x, lower, unit, backward):
-    """Run `solve_front` with fewer than four update rows, as in the fronts of chains.
-
-    Columns are processed by fours from the first one, or from the last one if `backward`. A smaller
-    group comes first, or last if products are gathered: the others then have multiples of four
-    rows before or after them.
-    """
-    panels, rows, k, first, diagonal, block, ld = front
-    m = np.int64(rows.size)
-    if backward:
-        for i in range(m):
-            _subtract_row(panels, block + i, ld, k, x, first, x[rows[i]])
-    full, turn = k + m, -1 if backward else 1
-    gathers = lower == backward  # sums over earlier rows, else updates of later ones
-    down, across = (turn * full, turn) if gathers else (turn, turn * full)
-    kind = unit, backward, gathers, full, down, across
-    odd, done = np.int64(k % _GROUP), np.int64(0)
-    while done < k:
-        width = odd if odd > 0 and not gathers and done == 0 else min(_GROUP, k - done)
-        head = k - 1 - done if backward else done
-        _solve_group(panels, diagonal, k, x, first, head, width, done, kind)
-        done += width
-    if not backward:
-        for i in range(m):
-            x[rows[i]] -= _product_of_row(panels, block + i, ld, k, x, first)
-
-
-@inner
 def _dot(a, at, b, to, count):
     """Return the sum of a[at + i] * b[to + i] for i < count, from four partial sums."""
     at, to, count = np.uint64(at), np.uint64(to), np.uint64(count)
@@ -227,32 +199,75 @@ def _dot(a, at, b, to, count):
 
 
 @inner
+def _subtract_from_pivot_rows(panels, block, ld, m, k, x, width, first, rest):
+    """Subtract the products of a block's columns and the vectors of `rest` from pivot rows of x."""
+    grouped, w = k - k % _GROUP, np.int64(width)
+    for j in range(0, grouped, _GROUP):
+        for c in range(w):
+            position = w * (first + j) + c
+            columns = panels, block + j * ld, ld, 2 * ld, 3 * ld
+            y0, y1, y2, y3 = _dots(*columns, rest, c * m, m)
+            x[position], x[position + w] = x[position] - y0, x[position + w] - y1
+            x[position + 2 * w] -= y2
+            x[position + 3 * w] -= y3
+    for j in range(grouped, k):
+        for c in range(w):
+            x[w * (first + j) + c] -= _dot(panels, block + j * ld, rest, c * m, m)
+
+
+@inner
+def _subtract_from_rest(panels, block, ld, m, k, x, width, first, rest):
+    """Subtract the products of a block and the pivot rows of x from the vectors of `rest`."""
+    grouped, w = k - k % _GROUP, np.int64(width)
+    for j in range(0, grouped, _GROUP):
+        for c in range(w):
+            position = w * (first + j) + c
+            columns = panels, block + j * ld, ld, 2 * ld, 3 * ld
+            y0, y1, y2, y3 = (
+                x[position],
+                x[position + w],
+                x[position + 2 * w],
+                x[position + 3 * w],
+            )
+            _subtract_columns(rest, c * m, *columns, m, y0, y1, y2, y3)
+    for j in range(grouped, k):
+        for c in range(w):
+            subtract(rest, c * m, panels, block + j * ld, m, x[w * (first + j) + c])
+
+
+@inner
 def solve_front(front, x, rest, lower, unit, backward):
-    """Sweep over one front for one right-hand side; `rest` is scratch for its update rows."""
+    """Sweep over one front of four or more columns for one right-hand side.
+
+    `rest` is scratch for its update rows. Columns are processed by fours from the first one, or
+    from the last one if `backward`. A smaller group comes first, or last if products are gathered:
+    the others then have multiples of four rows before or after them.
+    """
     panels, rows, k, first, diagonal, block, ld = front
-    m = rows.size
-    if m < _GROUP <= k:
-        _solve_thin(front, x, lower, unit, backward)
-        return
-    for i in range(m):
-        rest[i] = x[rows[i]] if backward else 0
-    for step in range(k):
-        j = k - 1 - step if backward else step
-        inner_first, count = (j + 1, k - 1 - j) if lower else (np.int64(0), j)
-        column = diagonal + j * (k + m) + inner_first
-        y = x[first + j]
-        if backward and m > 0:
-            y -= _dot(panels, block + j * ld, rest, 0, m)
-        if lower == backward and count > 0:
-            y -= _dot(panels, column, x, first + inner_first, count)
-        if not unit:
-            y /= panels[diagonal + j * (k + m + 1)]
-        x[first + j] = y
-        if lower != backward:
-            subtract(x, first + inner_first, panels, column, count, y)
-        if not backward:
-            subtract(rest, 0, panels, block + j * ld, m, y)
-    if not backward:
+    m = np.int64(rows.size)
+    if backward and m < _GROUP:
+        for i in range(m):
+            _subtract_row(panels, block + i, ld, k, x, first, x[rows[i]])
+    elif backward:
+        for i in range(m):
+            rest[i] = x[rows[i]]
+        _subtract_from_pivot_rows(panels, block, ld, m, k, x, 1, first, rest)
+    full, turn = k + m, -1 if backward else 1
+    gathers = lower == backward  # sums over earlier rows, else updates of later ones
+    down, across = (turn * full, turn) if gathers else (turn, turn * full)
+    kind = unit, backward, gathers, full, down, across
+    odd, done = np.int64(k % _GROUP), np.int64(0)
+    while done < k:
+        width = odd if odd > 0 and not gathers and done == 0 else min(_GROUP, k - done)
+        head = k - 1 - done if backward else done
+        _solve_group(panels, diagonal, k, x, first, head, width, done, kind)
+        done += width
+    if not backward and m < _GROUP:
+        for i in range(m):
+            x[rows[i]] -= _product_of_row(panels, block + i, ld, k, x, first)
+    elif not backward:
+        clear(rest, 0, m)
+        _subtract_from_rest(panels, block, ld, m, k, x, 1, first, rest)
         for i in range(m):
             x[rows[i]] += rest[i]
 
@@ -286,45 +301,6 @@ def _subtract_from_two(x, at, a, column, count, y0, y1):
 
 
 @inner
-def _two_products(panels, block, ld, m, k, x, first, rest):
-    """Subtract the products of a block's columns and both vectors of `rest` from the rows of x."""
-    grouped = k - k % _GROUP
-    for j in range(0, grouped, _GROUP):
-        for c in range(2):
-            position = 2 * (first + j) + c
-            columns = panels, block + j * ld, ld, 2 * ld, 3 * ld
-            y0, y1, y2, y3 = _dots(*columns, rest, c * m, m)
-            x[position], x[position + 2] = x[position] - y0, x[position + 2] - y1
-            x[position + 4], x[position + 6] = x[position + 4] - y2, x[position + 6] - y3
-    for j in range(grouped, k):
-        for c in range(2):
-            x[2 * (first + j) + c] -= _dot(panels, block + j * ld, rest, c * m, m)
-
-
-@inner
-def _subtract_two_products(panels, block, ld, m, k, x, first, rest):
-    """Subtract the products of a block and the rows of x from both vectors of `rest`."""
-    grouped = k - k % _GROUP
-    for j in range(0, grouped, _GROUP):
-        for c in range(2):
-            position = 2 * (first + j) + c
-            columns = panels, block + j * ld, ld, 2 * ld, 3 * ld
-            _subtract_columns(
-                rest,
-                c * m,
-                *columns,
-                m,
-                x[position],
-                x[position + 2],
-                x[position + 4],
-                x[position + 6],
-            )
-    for j in range(grouped, k):
-        for c in range(2):
-            subtract(rest, c * m, panels, block + j * ld, m, x[2 * (first + j) + c])
-
-
-@inner
 def solve_front_two_rhs(front, x, rest, lower, unit, backward):
     """Run `solve_front` for two right-hand sides; `rest` stores one after the other.
 
@@ -336,7 +312,7 @@ def solve_front_two_rhs(front, x, rest, lower, unit, backward):
         for c in range(2):
             rest[c * m + i] = x[2 * np.int64(rows[i]) + c] if backward else 0
     if backward and m > 0:
-        _two_products(panels, block, ld, m, k, x, first, rest)
+        _subtract_from_pivot_rows(panels, block, ld, m, k, x, 2, first, rest)
     for step in range(k):
         j = k - 1 - step if backward else step
         inner_first, count = (j + 1, k - 1 - j) if lower else (np.int64(0), j)
@@ -352,7 +328,7 @@ def solve_front_two_rhs(front, x, rest, lower, unit, backward):
         if lower != backward:
             _subtract_from_two(x, first + inner_first, panels, column, count, y0, y1)
     if not backward and m > 0:
-        _subtract_two_products(panels, block, ld, m, k, x, first, rest)
+        _subtract_from_rest(panels, block, ld, m, k, x, 2, first, rest)
         for i in range(m):
             for c in range(2):
                 x[2 * np.int64(rows[i]) + c] += rest[c * m + i]

@@ -31,6 +31,7 @@ from .blas import (
     trsm,
     trsv,
 )
+from .narrow_sweeps import MAX_NARROW_COLUMNS, solve_narrow_front
 from .small_sweeps import FrontView, solve_front, solve_front_two_rhs
 
 
@@ -184,9 +185,20 @@ def _sweep(factors, x, width, buffer, lower, unit, backward):
         first = np.int64(start[s])
         k = start[s + 1] - first
         m = pointer[s + 1] - pointer[s]
-        rows = all_rows[pointer[s] : pointer[s + 1]]
         above = panel[s] + (k if lower else k * (k + m))
         ld = k + m if lower else m
+        if width <= 2 and 0 < k <= MAX_NARROW_COLUMNS:
+            if unit and not backward and k > 1:
+                _interchange(x[first * width :], width, pivots[first : first + k], backward)
+            place = first, panel[s], above, ld
+            for c in range(width):
+                solve_narrow_front(
+                    panels, place, k, all_rows, pointer[s], m, x, width, c, lower, unit, backward
+                )
+            if unit and backward and k > 1:
+                _interchange(x[first * width :], width, pivots[first : first + k], backward)
+            continue
+        rows = all_rows[pointer[s] : pointer[s + 1]]
         pivot_rows = x[first * width : (first + k) * width]
         if unit and not backward:
             _interchange(pivot_rows, width, pivots[first : first + k], backward)

@@ -8,10 +8,9 @@ import numpy as np
 
 from ..cpu.host_system import HostSystem
 from ..numeric import refinement
-from ..numeric.acceptance import ErrorLimits
+from ..numeric.acceptance import NORMWISE_WEIGHT, ErrorLimits
 from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors
 
-_NORMWISE_WEIGHT = 2.0**200  # larger than any finite ratio of errors
 _GMRES_CYCLES = 20
 _GMRES_SIZE = 40
 
@@ -121,7 +120,7 @@ def _merit(errors: BackwardErrors, limits: ErrorLimits) -> np.ndarray:
     numbers.
     """
     normwise = errors.normwise / limits.normwise
-    return np.where(normwise > 1, _NORMWISE_WEIGHT * normwise, errors.merit(limits))
+    return np.where(normwise > 1, NORMWISE_WEIGHT * normwise, errors.merit(limits))
 
 
 def rescue(

@@ -19,6 +19,7 @@ from .thresholds import THRESHOLDS
 # Reserved powers of two: for growth in the sweeps, and for corrections, which are smaller than the
 # right-hand side by the precision of x.
 _GROWTH_BITS, _CORRECTION_BITS = 32, 11
+NORMWISE_WEIGHT = 2.0**200  # of a normwise error above its limit; no ratio of errors is larger
 
 
 class ErrorLimits(NamedTuple):
@@ -63,6 +64,16 @@ def limits_of(factor: np.dtype, vectors: np.dtype) -> ErrorLimits:
         eps=eps,
         tiny=float(numbers.smallest_subnormal),
     )
+
+
+def with_long_rows(limits: ErrorLimits, longest: int) -> ErrorLimits:
+    """Return limits for a matrix whose longest row has so many entries.
+
+    The error of the sum of a long row may exceed the normwise limit, and no correction reduces it;
+    see `Thresholds.long_row`.
+    """
+    normwise = limits.eps * longest**0.5 / 4
+    return limits._replace(normwise=normwise) if normwise > limits.normwise else limits
 
 
 @cache

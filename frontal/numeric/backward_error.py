@@ -12,12 +12,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile.jit import allocating, inner, jit
+from ..compile.jit import allocating, forced, inner, jit
 from .acceptance import unpacked
 from .thresholds import THRESHOLDS
 
+_LEAST_SQUARE, _LARGEST_SQUARE = np.float32(1e-30), np.float32(1e30)  # in single precision, too
 _LONG_ROW = THRESHOLDS.long_row
 _TINY_ROW, _TINY_ROW_LIMIT = THRESHOLDS.tiny_row, THRESHOLDS.tiny_row_limit
+
+
+@forced
+def modulus(z):
+    """Return |z|; for a complex z far from the limits of the exponent in a third of hypot's time.
+
+    The square root of the sum of squares has an error of 1 rounding, as hypot.
+    """
+    if z.imag == 0:
+        return abs(z.real)
+    square = z.real * z.real + z.imag * z.imag
+    return np.sqrt(square) if _LEAST_SQUARE < square < _LARGEST_SQUARE else abs(z)
 
 
 @inner
@@ -76,7 +89,7 @@ def row_sums(indptr, indices, data, flipped):
     sums = np.zeros(indptr.size - 1)
     for j in range(sums.size):
         for p in range(indptr[j], indptr[j + 1]):
-            sums[j if flipped else indices[p]] += np.float64(np.abs(data[p]))
+            sums[j if flipped else indices[p]] += np.float64(modulus(data[p]))
     return sums
 
 

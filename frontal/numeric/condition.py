@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile.jit import jit
+from .backward_error import modulus
 from .thresholds import THRESHOLDS, margin_of
 
 MAX_SILENT_PRODUCT = THRESHOLDS.warned / THRESHOLDS.weights  # `counted` times error
@@ -87,21 +88,22 @@ def certificate(indptr, indices, data, flipped, sums, z):
         Computed solution of A z = |A| e.
     """
     n = sums.size
-    image = np.zeros(n)
+    image, v = np.zeros(n), np.empty(n)
+    for j in range(n):
+        v[j] = np.float64(np.abs(z[j]))
     for j in range(n):
         for p in range(indptr[j], indptr[j + 1]):
             i = indices[p]
-            size = np.float64(np.abs(data[p]))
+            size = np.float64(modulus(data[p]))
             if i == j:
-                image[j] += size * np.float64(np.abs(z[j]))
+                image[j] += size * v[j]
             elif flipped:
-                image[j] -= size * np.float64(np.abs(z[i]))
+                image[j] -= size * v[i]
             else:
-                image[i] -= size * np.float64(np.abs(z[j]))
+                image[i] -= size * v[j]
     largest, fraction = 0.0, np.inf
     for i in range(n):
-        size = np.float64(np.abs(z[i]))
-        if not np.isfinite(size) or not image[i] > _MIN_CERTIFIED_FRACTION * sums[i]:
+        if not np.isfinite(v[i]) or not image[i] > _MIN_CERTIFIED_FRACTION * sums[i]:
             return np.inf
-        largest, fraction = max(largest, size), min(fraction, image[i] / sums[i])
+        largest, fraction = max(largest, v[i]), min(fraction, image[i] / sums[i])
     return largest / fraction

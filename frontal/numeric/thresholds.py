@@ -22,7 +22,8 @@ class Thresholds:
         measured as 0.09 sqrt(m) roundings; the limit is sqrt(m) / 4, which is 16 for 4096 entries.
     normwise, unrefined : float
         Roundings. Normwise and componentwise backward errors up to which a solution by a factor
-        in the precision of the matrix is not refined.
+        in the precision of the matrix is not refined. With a row of m entries `normwise` is at
+        least sqrt(m) / 4, the limit of `long_row`.
     tiny_row : float
         Roundings per unknown: for rows whose |A||x| + |b| is smaller than this fraction of
         |A| |x|_max + |b|, |A| |x|_max is added. At most `tiny_row_limit`.

@@ -12,6 +12,8 @@ from ..symbolic.plan import Plan
 from .axpy import add, add_row, add_scattered, clear
 from .blas import Routines
 
+MAX_LEAF_COLUMNS, MAX_LEAF_ROWS = 2, 32  # of a leaf without a contribution block
+
 
 class Delays(NamedTuple):
     """Delayed columns, which have no stable pivot in their front and move to its parent.
@@ -167,6 +169,85 @@ def _extend_add(work, s, c, low, high, rank):
 
 
 @inner
+def is_leaf(work, s):
+    """Return whether front s has one or two pivot columns, few update rows and no children.
+
+    Such leaves have no contribution block: the assembly of their parent computes it from their
+    columns. A hub of a network has thousands of them.
+    """
+    plan = work.plan
+    k = plan.start[s + 1] - plan.start[s]
+    if not work.method.one_triangle or k == 0 or k > MAX_LEAF_COLUMNS:
+        return False
+    childless = plan.child_pointer[s] == plan.child_pointer[s + 1]
+    return childless and plan.pointer[s + 1] - plan.pointer[s] <= MAX_LEAF_ROWS
+
+
+@inner
+def assemble_leaf(work, s):
+    """Set the columns of a leaf to their entries of A."""
+    plan, panels, values = work.plan, work.panels, work.values
+    panel, k = work.panel[s], np.int64(plan.start[s + 1] - plan.start[s])
+    ld = k + plan.pointer[s + 1] - plan.pointer[s]
+    clear(panels, panel, k * ld)
+    for e in range(plan.entry_pointer[s], plan.entry_pointer[s + 1]):
+        panels[panel + plan.column[e] * ld + plan.row[e]] += values[plan.source[e]]
+
+
+@inner
+def _add_product(work, s, c, low, high, rank):
+    """Add the contribution of leaf c, -L D L^H, to columns [low, high) of front s."""
+    plan, panels, arena = work.plan, work.panels, work.arena
+    k, m = shape(work, s)
+    kc, done = np.int64(plan.start[c + 1] - plan.start[c]), np.int64(0)
+    done = np.int64(work.delays.eliminated[c]) if work.method.pivots else kc
+    behind = received_columns(work, s)
+    panel, block = work.panel[s] + behind, block_offset(work, s, rank) - k * m - k + behind
+    at, last = np.uint64(plan.pointer[c]), np.uint64(plan.pointer[c + 1])
+    corner, ld = work.panel[c], kc + plan.pointer[c + 1] - plan.pointer[c]
+    source = np.uint64(corner + kc) - at
+    second = source + np.uint64(ld if done > 1 else 0)
+    for q in range(at, last if done > 0 else at):
+        column = np.int64(plan.relative[q]) + behind
+        if column < low or column >= high:
+            continue
+        x, y = panels[source + q], panels[second + q]
+        if work.method.indefinite:
+            x, y = _times_pivots(work.method, panels, corner, ld, done, x, y)
+        if work.method.adjoint:
+            x, y = np.conj(x), np.conj(y)
+        columns = panels, q, last, source, second, done, x, y
+        if column < k:
+            _subtract_scattered(panels, panel + column * (k + m), plan.relative, *columns)
+        else:
+            _subtract_scattered(arena, block + column * m, plan.relative, *columns)
+
+
+@inner
+def _times_pivots(method, a, corner, ld, done, x, y):
+    """Return (x, y) D for the one or two pivots of a leaf, whose panel begins at a[corner]."""
+    if done < 2:
+        return x * a[corner], y
+    d, last, b = a[corner], a[corner + ld + 1], a[corner + ld]
+    if b == 0:
+        return x * d, y * last
+    upper = np.conj(b) if method.adjoint else b
+    return x * d + y * b, x * upper + y * last
+
+
+@inner
+def _subtract_scattered(out, base, places, b, first, last, source, second, done, x, y):
+    """Subtract columns of b times x and y from out[base + places[q]], first <= q < last."""
+    base = np.uint64(base)
+    if done < 2:
+        for q in range(first, last):
+            out[base + np.uint64(places[q])] -= b[source + q] * x
+    else:
+        for q in range(first, last):
+            out[base + np.uint64(places[q])] -= b[source + q] * x + b[second + q] * y
+
+
+@inner
 def assemble(work, s, tile, size, rank):
     """Set columns of front s, `size` from tile * size on, to the sum of its children's blocks."""
     plan, panels, arena = work.plan, work.panels, work.arena
@@ -185,7 +266,11 @@ def assemble(work, s, tile, size, rank):
             top = j if work.method.one_triangle else k
             clear(arena, block + j * m + top, k + m - top)
     for p in range(first, last):
-        _extend_add(work, s, np.int64(plan.children[p]), low, high, rank)
+        c = np.int64(plan.children[p])
+        if is_leaf(work, c):
+            _add_product(work, s, c, low, high, rank)
+        else:
+            _extend_add(work, s, c, low, high, rank)
 
 
 @inner

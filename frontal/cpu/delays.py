@@ -13,6 +13,7 @@ from ..compile.jit import inner, view
 from .assembly import add_column, received_columns, shape
 from .shared_state import NAMES_END, PANELS_END
 
+_REPLACED = 0.75  # pivots below eps to this power, relative to their column, are replaced
 _LISTS = 3  # lists of a front of LU: columns, rows, and row interchanges
 
 
@@ -151,3 +152,16 @@ def _add_delayed_row(work, s, c, j, row):
             panels[work.panel[s] + column * (k + m) + row] += panels[source + i]
         else:
             panels[work.panel[s] + k * (k + m) + row * m + column - k] += panels[source + i]
+
+
+@inner
+def must_finish(work, s):
+    """Return whether front s cannot delay columns."""
+    return work.plan.parent[s] < 0 or not work.delays.allowed
+
+
+@inner
+def replacement(work, s):
+    """Return the least pivot of front s that is not replaced, relative to its column."""
+    root = work.plan.parent[s] < 0
+    return 0 * work.routines.reals[3] if root else work.routines.reals[3] ** _REPLACED

@@ -24,12 +24,12 @@ from ..compile.tile_queue import (
     open_phase,
 )
 from ..numeric.method import CHOLESKY, LDLH, LDLT, LU, Method
-from .assembly import HostWorkspace, add_entries, received_columns, shape
+from .assembly import HostWorkspace, add_entries, assemble_leaf, is_leaf, received_columns, shape
 from .blas import yield_thread
 from .by_reference import reference
 from .cholesky import front as cholesky
 from .constants import by_method
-from .delays import add_delayed, make_list, order_of, receive
+from .delays import add_delayed, make_list, must_finish, order_of, receive, replacement
 from .ldl import front as ldl
 from .ldl import restore as ldl_restore
 from .ldl import threshold as ldl_threshold
@@ -59,7 +59,6 @@ _NO_STEP = np.int64(0)
 _LOOSE, _FIRM = _ALONE, _TOGETHER = np.array([False, True])
 _TILE = np.int64(256)  # rows and columns of a tile of a large front
 _MIN_TILED_ORDER = 640  # smallest k + m of a front that is tiled
-_REPLACED = 0.75  # pivots below eps to this power, relative to their column, are replaced
 
 _run_tile = by_method(
     cholesky=cholesky.run_tile, lu=lu.run_tile, ldlt=ldl.run_tile, ldlh=ldl.run_tile
@@ -89,6 +88,12 @@ _factor_small = by_method(
     lu=_small_only_by_cholesky,
     ldlt=_small_only_by_cholesky,
     ldlh=_small_only_by_cholesky,
+)
+_eliminate_leaf = by_method(
+    cholesky=cholesky.eliminate_leaf,
+    lu=cholesky.eliminate_leaf,  # never called
+    ldlt=ldl_threshold.eliminate_leaf,
+    ldlh=ldl_threshold.eliminate_leaf,
 )
 
 
@@ -182,27 +187,14 @@ def _eliminate_lu(work, s, rank, shared, info):
             return False
         _assemble_front(work, s, rank, shared)
         done = lu_threshold.eliminate_by_threshold(work, s, _LOOSE)
-        if done < k and _must_finish(work, s):
-            least = _replacement(work, s)
+        if done < k and must_finish(work, s):
+            least = replacement(work, s)
             fetch_add(work.state, PERTURBED, lu_threshold.replace_rest(work, s, done, least))
             done = k
     work.delays.eliminated[s] = done
     if work.delays.listed[s] >= 0:
         lu_threshold.label_rows(work, s, done)
     return True
-
-
-@inner
-def _must_finish(work, s):
-    """Return whether front s cannot delay columns."""
-    return work.plan.parent[s] < 0 or not work.delays.allowed
-
-
-@inner
-def _replacement(work, s):
-    """Return the least pivot of front s that is not replaced, relative to its column."""
-    root = work.plan.parent[s] < 0
-    return 0 * work.routines.reals[3] if root else work.routines.reals[3] ** _REPLACED
 
 
 @inner
@@ -220,8 +212,8 @@ def _eliminate_ldl(work, s, rank, shared, info):
     elif k > ldl_windows.WIDTH:
         done = ldl_windows.eliminate_windows(work, s, rank)
     done = ldl_threshold.eliminate_rest(work, s, done, k)
-    if done < k and _must_finish(work, s):
-        least = _replacement(work, s)
+    if done < k and must_finish(work, s):
+        least = replacement(work, s)
         fetch_add(work.state, PERTURBED, ldl_threshold.replace_rest(work, s, done, least))
         done = k
     work.delays.eliminated[s] = done
@@ -280,6 +272,11 @@ def _factor_front(work, s, rank, shared, info):
     Return False if a pivot of Cholesky is not positive; info[0] is then its column in the front,
     from 1. For other methods, return False if the delayed columns of children do not fit.
     """
+    if is_leaf(work, s):
+        assemble_leaf(work, s)
+        fetch_add(work.state, PROGRESS, 1)
+        done = _eliminate_leaf(work, s, info)
+        return done or (work.method.pivots and _eliminate_front(work, s, rank, _ALONE, info))
     if not _receive(work, s):
         return False
     k, m = shape(work, s)

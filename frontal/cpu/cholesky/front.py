@@ -190,6 +190,20 @@ def factor_small(work, s, rank):
 
 
 @inner
+def eliminate_leaf(work, s, info):
+    """Eliminate the columns of a leaf; return False for a pivot that is not > 0.
+
+    info[0] is then its column in the front, from 1.
+    """
+    k, m = shape(work, s)
+    for j in range(k):
+        if not _eliminate_column(work.panels, work.panel[s], k + m, j, k):
+            info[0] = j + 1
+            return False
+    return True
+
+
+@inner
 def _eliminate_column(a, panel, ld, j, last):
     """Eliminate column j and update those up to `last`; return False if its pivot is not > 0."""
     column = panel + j * ld

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...compile.jit import inner, view
 from ..assembly import assemble, block_offset, shape
-from ..axpy import multiply, within
+from ..axpy import clear, multiply, subtract, within
 from ..blas import LOWER, MINUS, NO_TRANS, ONE, RIGHT, UNIT, ZERO, address, gemm, trsm
 from ..cholesky.front import triangle
 from ..delays import order_of
@@ -39,6 +39,7 @@ BLOCK = 64  # columns factorized at once
 _STRIP = 64  # columns of one gemm in a product whose upper triangle is not needed
 _NARROW_STRIP, _MAX_NARROW_COLUMNS = 24, 128  # the same in products of at most 128 columns
 _DEPTH = 256  # columns of L in one product
+_MAX_LOOP_BLOCK = 512  # m m k of a contribution block in loops; a BLAS call takes as long
 SCRATCH_ENTRIES = _STRIP * _DEPTH  # entries of `HostWorkspace.scratch` for each thread
 
 
@@ -250,8 +251,27 @@ def _update_block(work, s, step, tile, size, rank):
     beta = ONE if work.plan.child_pointer[s + 1] > work.plan.child_pointer[s] else ZERO
     rows, columns = min(size, m - row), min(size, m - column)
     last = np.int64(work.delays.eliminated[s])
+    if m <= size and m * m * last <= _MAX_LOOP_BLOCK:
+        _subtract_in_loops(work, s, last, beta == ZERO, rank)
+        return
     row, column, none = row + k, column + k, np.int64(0)
     subtract_product(work, s, rank, row, rows, column, columns, none, last, target, beta, m)
+
+
+@inner
+def _subtract_in_loops(work, s, last, clears, rank):
+    """Subtract L21 D L21^H, by `last` columns, from a small contribution block, cleared before."""
+    a, arena, scaled = work.panels, work.arena, work.scratch[rank * work.scratch_size :]
+    k, m = shape(work, s)
+    ld, panel, block = k + m, work.panel[s], block_offset(work, s, rank)
+    times_pivots(work.method, a, panel + k, ld, m, last, a, panel, ld, scaled)
+    for j in range(m):
+        target = block + j * (m + 1)
+        if clears:
+            clear(arena, target, m - j)
+        for p in range(last):
+            factor = conj_of(work.method, scaled[p * m + j])
+            subtract(arena, target, a, panel + k + j + p * ld, m - j, factor)
 
 
 @inner

@@ -154,6 +154,17 @@ def replace_pivot(work, place, least):
 
 
 @inner
+def eliminate_leaf(work, s, info):
+    """Eliminate a single column of a leaf if its pivot is stable; return whether it was."""
+    k, m = shape(work, s)
+    if k > 1 or not _is_stable(work.panels, work.panel[s], 1 + m, null_bound(work.routines)):
+        return False
+    work.pivots[work.plan.start[s]] = 0
+    _eliminate_one(work, s, np.int64(0), np.int64(1))
+    return True
+
+
+@inner
 def eliminate_rest(work, s, done, last):
     """Eliminate columns [done, last) of front s with stable pivots; return the new `done`.
 

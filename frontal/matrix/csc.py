@@ -1,10 +1,10 @@
-"""Checks of compressed columns: valid index arrays, sorted rows."""
+"""Compressed columns: checks of index arrays and rows, and the pattern by rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..compile.jit import jit
+from ..compile.jit import brief, jit
 from ..machine.threads import parallel_for
 
 SORTED, UNSORTED, CORRUPT = 0, 1, 2
@@ -15,6 +15,25 @@ def inspect(indptr: np.ndarray, indices: np.ndarray) -> int:
     if indptr[0] != 0:
         return CORRUPT
     return max(parallel_for(lambda *bounds: _inspect_columns(indptr, indices, *bounds), indptr))
+
+
+@brief
+def by_rows(indptr, indices):
+    """Return a square pattern by rows: extents, ascending columns, and positions by columns."""
+    n = indptr.size - 1
+    pointer = np.zeros(n + 1, np.int64)
+    for i in indices:
+        pointer[i + 1] += 1
+    for i in range(n):
+        pointer[i + 1] += pointer[i]
+    cursor, columns = pointer[:-1].copy(), np.empty(indices.size, np.int32)
+    place = np.empty(indices.size, np.int64)
+    for j in range(n):
+        for p in range(indptr[j], indptr[j + 1]):
+            q = cursor[indices[p]]
+            columns[q], place[q] = j, p
+            cursor[indices[p]] = q + 1
+    return pointer, columns, place
 
 
 @jit

@@ -15,7 +15,12 @@ import numpy as np
 
 from ..compile.jit import allocating, brief, jit
 from ..machine.threads import is_short, parallel_for
-from .parallel_tree import column_counts, elimination_tree
+from .parallel_tree import (
+    column_counts,
+    elimination_tree,
+    short_column_counts,
+    short_elimination_tree,
+)
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -155,10 +160,27 @@ def _refined(perm, parent):
     return new_perm, new_parent, post, rank
 
 
+@jit
+def _short_tree(indptr, indices, perm, weights):
+    """Run `postordered_tree` in one call, on one thread."""
+    n = perm.size
+    iperm, pointer, rows = _inverse(perm), np.zeros(n + 1, np.int64), np.empty_like(indices)
+    _degrees(indptr, perm, pointer, 0, n)
+    for k in range(n):
+        pointer[k + 1] += pointer[k]
+    _permute(indptr, indices, perm, iperm, pointer, rows, 0, n)
+    parent = short_elimination_tree(pointer, rows)
+    perm, parent, post, rank = _refined(perm, parent)
+    count = short_column_counts(pointer, rows, post, rank, parent, weights[perm])
+    return perm, _inverse(perm), parent, count
+
+
 def postordered_tree(
     graph: Graph, perm: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Postorder the elimination tree of `perm`; return (perm, iperm, parent, count)."""
+    if is_short(graph.indptr):
+        return _short_tree(graph.indptr, graph.indices, perm, weights)
     iperm = inverse(perm)
     permuted = _permuted(graph, perm, iperm)
     perm, parent, post, rank = _refined(perm, elimination_tree(*permuted))

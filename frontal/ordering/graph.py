@@ -221,6 +221,18 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
     return Graph(indptr, indices, nodes.size)
 
 
+@brief
+def _keys(n):
+    """Return a hash of each node (splitmix64 of Steele, Lea and Flood, OOPSLA 2014)."""
+    keys = np.empty(n, np.uint64)
+    for i in range(n):
+        key = np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)
+        key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        keys[i] = key ^ (key >> np.uint64(31))
+    return keys
+
+
 @jit
 def _sum_keys(indptr, indices, key, closed, first, last):
     """Sum, for each node of a range, its key and the keys of its neighbours."""
@@ -266,9 +278,11 @@ def indistinguishable(graph: Graph) -> np.ndarray:
         ``first[i] <= i``; nodes with equal values can be eliminated consecutively with the
         fill of one (Ashcraft, SIAM J. Sci. Comput. 16, 1995).
     """
-    info = np.iinfo(np.int64)
-    key = np.random.default_rng(0).integers(info.min, info.max, graph.n, np.int64)
-    closed, equal = np.empty(graph.n, np.int64), np.empty(graph.n, np.int32)
+    key, closed, equal = (
+        _keys(graph.n),
+        np.empty(graph.n, np.uint64),
+        np.empty(graph.n, np.int32),
+    )
     parallel_for(
         lambda *bounds: _sum_keys(graph.indptr, graph.indices, key, closed, *bounds), graph.indptr
     )

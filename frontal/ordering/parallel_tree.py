@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compile.jit import inner, jit
+from ..compile.jit import allocating, inner, jit
 from ..machine.threads import parallel_for
 
 NONE, WAITS = -1, -2  # values of `ancestor`: a root, and a column left to the second pass
@@ -63,6 +63,15 @@ def elimination_tree(pointer: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
     if len(parallel_for(work, pointer)) > 1:
         _link(pointer, rows, parent, ancestor, 0, n, True)
+    return parent
+
+
+@allocating
+def short_elimination_tree(pointer, rows):
+    """Run `elimination_tree` on one thread, in compiled code."""
+    n = pointer.size - 1
+    parent, ancestor = np.full(n, np.int32(NONE)), np.full(n, np.int32(NONE))
+    _link(pointer, rows, parent, ancestor, 0, n, False)
     return parent
 
 
@@ -200,6 +209,20 @@ def _lowest(parent):
         if above >= 0:
             low[above] = min(low[above], low[j])
     return low
+
+
+@allocating
+def short_column_counts(pointer, rows, post, rank, parent, weights):
+    """Run `column_counts` on one thread, in compiled code."""
+    n = parent.size
+    low, ancestor, counts = _lowest(parent), np.empty(n, np.int32), np.zeros(n, np.int32)
+    for j in range(n):
+        ancestor[j] = j
+    tree = _Counted(pointer, rows, post, rank, parent, weights, low, ancestor, counts)
+    nothing, cut, upto = np.empty(0, np.int32), np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
+    events = _Events(nothing, nothing, cut, upto)
+    _count_range(tree, events, np.full(n, np.int32(NONE)), 0, n)
+    return counts
 
 
 def column_counts(

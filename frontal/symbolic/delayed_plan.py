@@ -99,7 +99,7 @@ def _append(column, row, f, mark, scratch, size):
 
 @jit
 def _new_front_rows(fronts, outcome, front, column, row, out):
-    """Write ascending rows of the fronts to `out`, as far as they fit; return their extents."""
+    """Write ascending rows of the fronts to `out`; return their extents."""
     n, late = column.size, outcome.late_pointer
     pointer = np.zeros(np.sum(front >= 0) + 1, np.int64)
     mark, scratch = np.full(n, -1, np.int32), np.empty(n, np.int32)
@@ -115,8 +115,7 @@ def _new_front_rows(fronts, outcome, front, column, row, out):
             i, j = outcome.late_rows[p], outcome.late_columns[p]
             size = _append(column[j], row[i], f, mark, scratch, size)
         pointer[f + 1] = pointer[f] + size
-        if out.size >= pointer[f + 1]:
-            out[pointer[f] : pointer[f + 1]] = np.sort(scratch[:size])
+        out[pointer[f] : pointer[f + 1]] = np.sort(scratch[:size])
     return pointer
 
 
@@ -128,10 +127,10 @@ def renumber(symbolic: Symbolic, outcome: Elimination) -> Renumbered:
     np.cumsum(outcome.counts[outcome.counts > 0], out=start[1:])
     column, row = inverse(outcome.columns), inverse(outcome.rows)
     old = FrontArrays(plan.start, plan.parent, plan.pointer, plan.rows)
-    pointer = _new_front_rows(old, outcome, front, column, row, np.empty(0, np.int32))
-    rows = np.empty(int(pointer[-1]), np.int32)
-    _new_front_rows(old, outcome, front, column, row, rows)
-    return Renumbered(front, start, tree, pointer, rows, column, row)
+    most = plan.rows.size * (1 if symbolic.method.one_triangle else 2) + outcome.late_rows.size * 2
+    rows = np.empty(most, np.int32)
+    pointer = _new_front_rows(old, outcome, front, column, row, rows)
+    return Renumbered(front, start, tree, pointer, rows[: pointer[-1]].copy(), column, row)
 
 
 def _tiles_behind(symbolic: Symbolic) -> np.ndarray:

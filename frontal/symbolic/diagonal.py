@@ -83,7 +83,8 @@ def tiny_entries(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> N
 
 
 @jit
-def _stranded(indptr, indices, data, tiny, place, start):
+def early_and_stranded(indptr, indices, data, tiny, place, start):
+    """Run `columns_without_pivot` for CSC arrays."""
     n = tiny.size
     front = np.empty(n, np.int32)
     for s in range(start.size - 1):
@@ -137,7 +138,7 @@ def columns_without_pivot(
     >>> early.tolist(), alone.tolist()
     ([True, False, False], [True, False, False])
     """
-    return _stranded(A.indptr, A.indices, A.data, tiny, place, start)
+    return early_and_stranded(A.indptr, A.indices, A.data, tiny, place, start)
 
 
 def mirrored_share(indptr: np.ndarray, indices: np.ndarray) -> float:

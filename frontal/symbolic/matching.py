@@ -270,11 +270,12 @@ def _mend_duals(problem, order, group, row_group, failures):
         v[k] += shift[group[k]]
 
 
-def _graph(A: sp.csc_array) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+def _graph(
+    indptr: NDArray, indices: NDArray, data: NDArray
+) -> tuple[NDArray, NDArray, NDArray, NDArray]:
     """Return the nonzero entries by column with their costs, and the largest log of each column."""
-    size = np.abs(A.data).astype(np.float64)
+    size = np.abs(data).astype(np.float64, copy=False)
     keep = (size > 0) & np.isfinite(size)
-    indptr, indices = A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False)
     if not keep.all():
         indptr = np.concatenate([[0], np.cumsum(keep)])[indptr]
         indices, size = indices[keep], size[keep]
@@ -339,8 +340,14 @@ def maximum_product_matching(A: Sparse) -> Matching:
     (True, [1.0, 1.0, 1.0])
     """
     A = by_columns(A)
-    n = A.shape[0]
-    indptr, indices, cost, largest = _graph(A)
+    indptr, indices = A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False)
+    return matching_of(indptr, indices, A.data)
+
+
+def matching_of(indptr: NDArray, indices: NDArray, data: NDArray) -> Matching:
+    """Run `maximum_product_matching` for CSC arrays without duplicates."""
+    n = indptr.size - 1
+    indptr, indices, cost, largest = _graph(indptr, indices, data)
     u, v = np.full(n, np.inf), np.zeros(n)
     entry, cols = np.full(n, -1, np.int64), np.full(n, -1, np.int32)
     problem = Assignment(indptr, indices, cost, u, v, entry, cols)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..machine.lockfree_property import cached_property
 from ..machine.resources import MACHINES
 from ..machine.threads import copied
 from ..matrix.canonical import Canonical
+from ..matrix.csc import by_rows
 from ..numeric.method import LU, Method
 from ..ordering import Ordering, auto
 from ..ordering.etree import EliminationTree, inverse
@@ -23,12 +23,14 @@ from ..ordering.model import pace_of
 from . import supernodes
 from .block_triangular import BlockForm, block_form
 from .columns import ColumnPlan, column_plan, is_faster, may_use_columns, predicted
-from .diagonal import columns_without_pivot
+from .diagonal import early_and_stranded
 from .matching import Matching
 from .plan import NO_FRONTS, FrontArrays, Permuted, Plan, make_plan
 from .postorder import FrontOrder, arrange_fronts
-from .preprocess import Pairs, Preprocessing, as_csc, match_rows, order_matched, tied_columns
+from .preprocess import Pairs, Preprocessing, match_rows, order_matched, tied_columns
 from .rows import front_rows
+
+MAX_DELAYED_SHARE = 0.01  # of columns without a pivot: the CPU delays them; a GPU starts anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +67,7 @@ class Symbolic:
     @cached_property
     def by_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The pattern by rows: extents, ascending columns, and positions in the CSC arrays."""
-        place = np.arange(self.indices.size, dtype=np.int64)
-        csr = sp.csc_array((place, self.indices, self.indptr), shape=(self.n, self.n)).tocsr()
-        return csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data
+        return by_rows(self.indptr, self.indices)
 
     @cached_property
     def largest(self) -> tuple[int, int]:
@@ -241,13 +241,15 @@ def frontal_phase(
     Without pairs only the pattern of `matrix` is read. `ordered` is the graph in its order, if
     known.
     """
-    method, choices, _, clock, ahead = options
+    method, choices, machine, clock, ahead = options
     if ordered is None:
         clock.start("graph")
         ordered = _ordered(_graph(matrix, matched), matched.partner, options)
     graph, chosen, fronts = ordered
     alone = _stranded(matrix, matched, fronts)
-    if alone.size and choices.ordering != "given":
+    on_cpu = machine(method.panels * chosen.cost.flops) == "cpu"
+    least = MAX_DELAYED_SHARE * matrix.n if on_cpu else 0
+    if alone.size > least and choices.ordering != "given":
         matched = matched.tied(matrix, alone)
         same = options._replace(choices=choices._replace(ordering=chosen.method))
         _, chosen, fronts = _ordered(graph, matched.partner, same)
@@ -310,8 +312,8 @@ def _stranded(matrix: Canonical, matched: Preprocessing, fronts: FrontOrder) -> 
     """Return the columns without a pivot in these fronts, if pairs may be tied."""
     if matched.tiny is None or matched.partner is not None:
         return np.empty(0, np.int32)
-    A = as_csc(matrix, matrix.indices)
-    _, alone = columns_without_pivot(A, matched.tiny, fronts.iperm, fronts.start)
+    pattern = matrix.indptr, matrix.indices, matrix.data
+    _, alone = early_and_stranded(*pattern, matched.tiny, fronts.iperm, fronts.start)
     return np.flatnonzero(alone)
 
 

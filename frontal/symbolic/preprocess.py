@@ -21,7 +21,7 @@ from ..ordering import Ordering, order
 from ..ordering.etree import EliminationTree, inverse
 from ..ordering.graph import Graph, adjacency
 from .diagonal import MIN_SYMMETRY, mirrored_share, tiny_entries
-from .matching import Matching, maximum_product_matching
+from .matching import Matching, matching_of
 from .pairs import symmetric_pairs
 from .scaling import equilibrated
 
@@ -72,7 +72,7 @@ class Preprocessing:
             singular, or stored zeros make the matrix singular.
         """
         A = as_csc(matrix, matrix.indices)
-        matching = self.matching or _matching(A)
+        matching = self.matching or _matching(matrix, matrix.data)
         partner = symmetric_pairs(matching, A)
         if columns.size <= _MAX_TIED_SHARE * matrix.n:
             alone = np.ones(matrix.n, np.bool_)
@@ -104,17 +104,16 @@ def match_rows(matrix: Canonical, method: Method, pairs: Pairs) -> Preprocessing
     in_place = Preprocessing(None, rows, symmetric=symmetry == 1.0)
     if not tiny.any() and symmetry >= MIN_SYMMETRY:
         return in_place
-    A = as_csc(matrix, matrix.indices)
     if method.one_triangle or (symmetry >= _SYMMETRIC and pairs != "none"):
         in_place = replace(in_place, tiny=tiny)
         if pairs == "all":
             return in_place.tied(matrix, in_place.column_of_row)
         if not equilibrated(matrix, method.one_triangle).even:
-            return replace(in_place, matching=_matching(A))
+            return replace(in_place, matching=_matching(matrix, matrix.data))
         # check that a matching exists: with equal costs this is much faster than the best matching
-        _matching(sp.csc_array(((A.data != 0).astype(float), A.indices, A.indptr), A.shape))
+        _matching(matrix, (matrix.data != 0).astype(float))
         return in_place
-    matching = _matching(A)
+    matching = _matching(matrix, matrix.data)
     return Preprocessing(matching, inverse(matching.rows))
 
 
@@ -134,14 +133,18 @@ def _diagonal(matrix: Canonical, method: Method) -> tuple[np.ndarray, float]:
     ), 1.0 if symmetric else mirrored_share(matrix.indptr, matrix.indices)
 
 
-def _matching(A: sp.csc_array) -> Matching:
-    """Return a matching of all columns of A; raise SingularMatrixError if there is none."""
-    matching, n = maximum_product_matching(A), A.shape[0]
+def _matching(matrix: Canonical, data: np.ndarray) -> Matching:
+    """Return a matching of all columns of a pattern with values `data`.
+
+    Raises
+    ------
+    SingularMatrixError
+        If there is none.
+    """
+    matching, n = matching_of(matrix.indptr, matrix.indices, data), matrix.n
     if matching.rank == n:
         return matching
-    stored = maximum_product_matching(
-        sp.csc_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
-    )
+    stored = matching_of(matrix.indptr, matrix.indices, np.ones(data.size))
     if stored.rank == n:
         raise SingularMatrixError.stored_zeros(n, np.flatnonzero(matching.rows < 0))
     raise SingularMatrixError.structural(n, np.flatnonzero(stored.rows < 0))

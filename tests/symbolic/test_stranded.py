@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import frontal
 from frontal import problems
 from frontal.factor.analysis import Analysis
 from frontal.matrix.canonical import canonical
@@ -78,8 +79,9 @@ def test_an_order_without_stranded_columns_stays(method):
 
 
 @pytest.mark.parametrize(("leaves", "few"), [(3, True), (300, False)])
-def test_stranded_columns_are_tied_to_their_partners(leaves, few):
+def test_stranded_columns_are_tied_to_their_partners(monkeypatch, leaves, few):
     """Columns with one neighbour and no diagonal, which minimum degree eliminates at once."""
+    monkeypatch.setattr("frontal.symbolic.phase.MAX_DELAYED_SHARE", 0)  # as for a GPU
     program = problems.kkt(1200)
     first = np.arange(leaves)
     twin = 2 * first + 1
@@ -100,6 +102,21 @@ def test_stranded_columns_are_tied_to_their_partners(leaves, few):
     assert np.array_equal(front[leaf], front[twin])
     assert not alone(A, analysis)[leaf].any()
     assert (every.flops == analysis.flops) is not few
+
+
+def test_few_stranded_columns_are_delayed_on_the_cpu():
+    """Another ordering for three columns of 1503 would take longer than their delays."""
+    first = np.arange(3)
+    B = sp.coo_array((np.ones(3), (first, 2 * first + 1)), shape=(3, 1200))
+    A = problems.tensor.csc(sp.block_array([[problems.kkt(1200), B.T], [B, None]]))
+    analysis = frontal.analyze(A, backend="cpu")
+    assert not analysis.paired
+    assert 1 <= alone(A, analysis).sum() <= 3
+    factor = analysis.factorize(A)
+    assert np.count_nonzero(factor.analysis.perm != analysis.perm) >= 1
+    _, info = factor.solve(A @ np.ones(A.shape[0]), return_info=True)
+    assert info.perturbed_pivots == 0
+    assert info.backward_error <= 4 * np.finfo(float).eps
 
 
 def alone(A, analysis):

@@ -121,7 +121,7 @@ def _judged(sizes, matrix):
     by_component, norm, limits = matrix[4], matrix[5], unpacked(matrix[6])
     errors = np.empty((2, sizes.shape[1]))
     for c in range(sizes.shape[1]):
-        errors[0, c], errors[1, c], _ = judge_column(sizes, c, norm, by_component, limits)
+        errors[0, c], errors[1, c], _, _ = judge_column(sizes, c, norm, by_component, limits)
     return errors
 
 

@@ -33,6 +33,7 @@ from .factorize import run
 from .finalize import FactorPlan, finalize
 from .layout import HostLayout, footprint, refuse_beyond
 from .ldl import front as ldl
+from .small import warmup
 from .small.factorize import MAX_SMALL_COLUMNS, SmallFactorizer
 from .small.warmup import CallCounter
 from .threads import run_team
@@ -76,6 +77,7 @@ class CpuBackend:
         self._layouts: dict[int, HostLayout] = {}
         self._small = 0 < symbolic.n <= MAX_SMALL_COLUMNS and self._flops <= _INLINE_FLOPS
         self._small_factorizers: dict[np.dtype, SmallFactorizer] = {}
+        self._factorizations = 0
 
     def layout(self, threads: int) -> HostLayout:
         """Return the layout of panels and contribution blocks for a number of threads."""
@@ -138,7 +140,8 @@ class CpuBackend:
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None
     ) -> CpuFactor | None:
         """See `protocol.Backend`."""
-        if not (self._small and _often()):
+        self._factorizations += 1
+        if not (self._small and _often()) or self._factorizations <= warmup.GENERAL_FACTORIZATIONS:
             return None
         factorizer = self._small_factorizers.get(matrix.dtype)
         if factorizer is None or factorizer.matching is not matching:

@@ -254,7 +254,7 @@ def host_system(
     The sweeps of the factor solve the system, unless `solver` is given.
     """
     indptr, indices, data, flipped, scaled, norm, _ = matrix_of(factor, trans, dtype)
-    limits = limits_of(factor.dtype, dtype)
+    limits = _limits(factor, trans, dtype)
     solver = solver or (lambda B: direct(factor, B, trans))
     return HostSystem(indptr, indices, data, flipped, norm, solver, scaled, limits)
 
@@ -265,11 +265,16 @@ def matrix_of(factor: HostSweeps, trans: str, dtype: np.dtype) -> MeasuredMatrix
     data = matrix.data if matrix.dtype == dtype else matrix.data.astype(dtype)
     # sums over rows do not wait for memory: they are used if the rows of op(A) are columns of A
     flipped = trans != "N" or (matrix.hermitian and not complex_)
-    limits = limits_of(factor.dtype, dtype)
-    if matrix.hermitian or trans != "N":  # the rows of op(A) are columns of A
-        limits = with_long_rows(limits, int(np.diff(matrix.indptr).max(initial=0)))
     return (
         *(matrix.indptr, matrix.indices, data.conj() if trans == "H" and complex_ else data),
         *(flipped, factor.scaling is not None, matrix.norms[0 if trans == "N" else 1]),
-        packed(limits),
+        packed(_limits(factor, trans, dtype)),
     )
+
+
+def _limits(factor: HostSweeps, trans: str, dtype: np.dtype) -> ErrorLimits:
+    limits, matrix = limits_of(factor.dtype, dtype), factor.matrix
+    if trans == "N" and not matrix.hermitian:
+        return limits
+    longest = int(np.diff(matrix.indptr).max(initial=0))  # the rows of op(A) are columns of A
+    return with_long_rows(limits, longest)

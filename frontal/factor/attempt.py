@@ -142,6 +142,8 @@ class Attempt:
     ) -> FactorSolver | None:
         """Return the solver of a factor that needs no warning or fallback; else None."""
         matrix, analysis = self.matrix, self.analysis
+        if previous is None and analysis.tiny > 0 and analysis.symbolic.method.one_triangle:
+            return None  # columns are likely to be delayed
         if not isinstance(matrix, Canonical) or self.mixed or byte_limit(self.memory) is not None:
             return None
         matching = analysis.matching

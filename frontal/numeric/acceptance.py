@@ -93,11 +93,11 @@ def unpacked(limits):
 
 def judge(
     sizes: Sequence[float], norm: float, by_component: bool, limits: ErrorLimits
-) -> tuple[float, float, bool]:
-    """Return normwise error and merit of a solution, and whether it is fine.
+) -> tuple[float, float, bool, bool]:
+    """Return normwise error and merit of a solution, whether it is fine, and whether it is inside.
 
-    The merit is the largest error relative to its limit for corrections. A fine solution needs no
-    correction, and no exponent is near its limits.
+    The merit is the largest error relative to its limit for corrections. Inside, no exponent is
+    near its limits. A fine solution is inside and needs no correction.
 
     Parameters
     ----------
@@ -120,8 +120,7 @@ def judge(
     if by_component:
         merit = max(merit, componentwise / limits.componentwise)
         fine = fine and componentwise <= limits.componentwise
-    if rhs != 0:
-        low, high = limits.smallest, limits.largest
-        inside = low <= norm <= high and low <= rhs <= high and low <= solution <= high
-        fine = fine and inside and product <= limits.product
-    return normwise, merit, fine
+    low, high = limits.smallest, limits.largest
+    inside = low <= norm <= high and low <= rhs <= high and low <= solution <= high
+    inside = rhs == 0 or (inside and product <= limits.product)
+    return normwise, merit, fine and inside, inside

@@ -29,6 +29,7 @@ from .test_at_once import KINDS
 def from_the_first_call(monkeypatch):
     """What is done at once is, however few calls there were."""
     monkeypatch.setattr("frontal.cpu.small.warmup.MIN_CALLS", 0)
+    monkeypatch.setattr("frontal.cpu.small.warmup.GENERAL_FACTORIZATIONS", 0)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...backend.protocol import FastSolution
 from ...compile.jit import jit
+from ...numeric.acceptance import unpacked
 from ...numeric.condition import KNOWN, enough
 from ..by_reference import keep_alive, reference
 from ..residual import as_rows, measure
@@ -106,7 +107,7 @@ def substitute_and_measure(fields, op, measured, matrix, B, X, R, sizes):
 def solve_vector(fields, op, matrix, wide, b, x, how, enough):
     """Solve op(A) x = b as `solve_small`; an empty b asks for the condition number alone."""
     factors = ColumnTriangles(*fields)
-    pointer, n, limits = reference(factors), factors.row_place.size, matrix[6]
+    pointer, n, limits = reference(factors), factors.row_place.size, unpacked(matrix[6])
     R, sizes = np.empty((1, n), x.dtype), np.empty((5, 1), x.real.dtype)
     error, fine = 0.0, True
     if b.size > 0:
@@ -117,7 +118,7 @@ def solve_vector(fields, op, matrix, wide, b, x, how, enough):
     if fine and how != KNOWN:
         condition, certified = condition_of(pointer, op[0], op[1], matrix, how, enough, wide, R)
     keep_alive(factors)
-    return max(error, limits[7]) if fine else -1.0, condition, certified
+    return max(error, limits.eps) if fine else -1.0, condition, certified
 
 
 _substitute: Callable[..., tuple[float, bool]] = substitute_and_measure

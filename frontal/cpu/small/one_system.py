@@ -11,13 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ...compile import tile_queue
-from ...compile.jit import allocating, inlined, inner
+from ...compile.jit import allocating, brief, inlined, inner
 from ...matrix.norms import norms
 from ...matrix.symmetry import slack_of
 from ...numeric.thresholds import THRESHOLDS
 from ...symbolic.matching import Matching
 from ...symbolic.phase import Symbolic
-from ...symbolic.plan import Plan
 from ...symbolic.scaling import UNEVEN, UNEVEN_BELOW, larger_part, scale_values
 from .. import shared_state
 from ..assembly import Delays, HostWorkspace
@@ -295,22 +294,27 @@ def pattern_of(symbolic: Symbolic, matching: Matching | None, panel: np.ndarray)
         column,
         diagonal_places(symbolic.indptr, symbolic.indices)[symbolic.perm],
         symbolic.by_rows[2] if method.one_triangle else np.empty(0, np.int64),
-        _pivot_places(plan, panel),
+        _pivot_places(plan.start, plan.pointer, panel),
     )
 
 
-def diagonal_places(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+@brief
+def diagonal_places(indptr, indices):
     """Return the position of each diagonal entry; -1 if it is not stored."""
-    n = indptr.size - 1
-    column = np.repeat(np.arange(n), np.diff(indptr))
-    stored, places = np.flatnonzero(indices == column), np.full(n, -1, np.int64)
-    places[column[stored]] = stored
+    places = np.full(indptr.size - 1, -1, np.int64)
+    for j in range(places.size):
+        for p in range(indptr[j], indptr[j + 1]):
+            if indices[p] == j:
+                places[j] = p
     return places
 
 
-def _pivot_places(plan: Plan, panel: np.ndarray) -> np.ndarray:
+@brief
+def _pivot_places(start, pointer, panel):
     """Return the positions of the diagonals of all fronts in the panels."""
-    k, m = np.diff(plan.start), np.diff(plan.pointer)
-    front = np.repeat(np.arange(k.size), k)
-    column = np.arange(front.size) - plan.start[front]
-    return panel[front] + column * (k[front].astype(np.int64) + m[front] + 1)
+    places = np.empty(start[-1], np.int64)
+    for s in range(start.size - 1):
+        ld = start[s + 1] - start[s] + pointer[s + 1] - pointer[s]
+        for j in range(start[s], start[s + 1]):
+            places[j] = panel[s] + (j - start[s]) * (ld + 1)
+    return places

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 
 MIN_CALLS = 16  # calls that use the general path
+# Factorizations of each analysis that use it: one takes less time than to build a `SmallFactorizer`
+GENERAL_FACTORIZATIONS = 1
 
 
 class CallCounter:

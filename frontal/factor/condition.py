@@ -22,7 +22,7 @@ from ..numeric.one_norm import Norm, Product, one_norm
 from ..numeric.thresholds import THRESHOLDS, margin_of
 from ..symbolic.scaling import shifted
 from . import refine
-from .extreme_scales import ZERO, Scaled, column_units, exponents, near_border
+from .extreme_scales import ZERO, Scaled, column_units, exponents
 from .mixed import ImpreciseError, is_mixed
 from .solution import Solution
 
@@ -186,20 +186,20 @@ def _refined_norm(factor: NumericFactor, trans: str, dtype: np.dtype) -> float |
     probes = systems[0].row_probes()
     if probes is None:
         return None
-    solve, adjoint = (_accurate_solver(one, factor.dtype) for one in systems)
+    solve, adjoint = map(_accurate_solver, systems)
     try:
         return one_norm(probes, adjoint, solve, enough(dtype)).value
     except _UnsureError:
         return None
 
 
-def _accurate_solver(system: LinearSystem, dtype: np.dtype) -> Product:
+def _accurate_solver(system: LinearSystem) -> Product:
     """Return a refining solver that raises `_UnsureError` for solutions that are not accepted."""
 
     def solve(B: Vectors) -> Vectors:
         X, errors, _ = refine.solve(system, B, None, True)
-        near = errors is None or near_border(errors, dtype, B.dtype).any()
-        if errors is None or near or errors.insufficient(system.limits):
+        limits = system.limits
+        if errors is None or errors.near_border(limits).any() or errors.insufficient(limits):
             raise _UnsureError
         return X
 

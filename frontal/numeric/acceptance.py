@@ -122,5 +122,5 @@ def judge(
         fine = fine and componentwise <= limits.componentwise
     low, high = limits.smallest, limits.largest
     inside = low <= norm <= high and low <= rhs <= high and low <= solution <= high
-    inside = rhs == 0 or (inside and product <= limits.product)
+    inside = rhs == 0 or (inside and product <= limits.product and normwise < math.inf)
     return normwise, merit, fine and inside, inside

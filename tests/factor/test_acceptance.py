@@ -247,8 +247,9 @@ def test_judge_states_the_rule_of_backward_errors(by_component):
     for norm in (1.0, 1e300):
         errors = BackwardErrors(*sizes[:3], norm, *sizes[3:], by_component)
         judged = [judge(column, norm, by_component, limits) for column in sizes.T.tolist()]
-        normwise, merit, fine = map(np.array, zip(*judged, strict=True))
+        normwise, merit, fine, inside = map(np.array, zip(*judged, strict=True))
         np.testing.assert_array_equal(normwise, errors.normwise)
         np.testing.assert_array_equal(merit, errors.merit(limits))
-        np.testing.assert_array_equal(fine, (merit <= 1) & ~errors.near_border(limits))
+        np.testing.assert_array_equal(inside, ~errors.near_border(limits))
+        np.testing.assert_array_equal(fine, (merit <= 1) & inside)
         assert 0 < fine.sum() < fine.size or norm > 1

@@ -49,7 +49,8 @@ def tables(record: show.Record) -> None:
     shares = [
         {**c, "flops_share": f"{100 * c['flops_share']:.1f} %"} for c in record["size_classes"]
     ]
-    show.table("Fronts", header, show.rows(shares))
+    if shares:
+        show.table("Fronts", header, show.rows(shares))
     counts = [
         {**t, "nnz": show.count(t["nnz"]), "flops": show.count(t["flops"])}
         for t in record["orderings"]

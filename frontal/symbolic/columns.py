@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 MIN_COLUMNS = 256  # smallest n: below, both ways take the time of their Python code
 MAX_ENTRIES = 2**31 - 1  # entries of A, for int32 positions
 _MAX_FLOPS = 1e9  # above, threads share the fronts
-# Seconds of a refactorization on one core, fitted to 12 real matrices. For columns they are of
-# predicted entries and flops, of which an unsymmetric pattern has fewer.
-_ENTRY_SECONDS, _FLOP_SECONDS = 2.4e-9, 0.19e-9
-_FRONT_SECONDS, _FRONT_ENTRY_SECONDS, _FRONT_FLOP_SECONDS = 290e-9, 4e-9, 0.06e-9
+# Seconds of a refactorization on one core, fitted to 12 real matrices.
+_ENTRY_SECONDS, _FLOP_SECONDS = 3.6e-9, 0.29e-9
+_FRONT_SECONDS, _FRONT_ENTRY_SECONDS, _FRONT_FLOP_SECONDS = 290e-9, 5e-9, 0.06e-9
+_UNSYMMETRIC_SHARE = 0.67  # of predicted entries and flops that an unsymmetric pattern has
 
 
 class ColumnPlan(NamedTuple):
@@ -89,8 +89,11 @@ def predicted(n: int, cost: Cost, between: int) -> tuple[int, float]:
     return 2 * cost.nnz - n + between, 2 * cost.flops
 
 
-def is_faster(entries: int, flops: float, fronts: FrontOrder) -> bool:
-    """Return whether LU by columns should take less time than LU by these fronts."""
+def is_faster(entries: int, flops: float, fronts: FrontOrder, symmetric: bool) -> bool:
+    """Return whether LU by columns should take less time than LU by these fronts.
+
+    `symmetric` means that the pattern is nearly symmetric, so that the predictions are exact.
+    """
     k = np.diff(fronts.start).astype(np.float64)
     m = fronts.updates.astype(np.float64)
     stored = float((k * (k + 2 * m)).sum())
@@ -98,4 +101,5 @@ def is_faster(entries: int, flops: float, fronts: FrontOrder) -> bool:
     by_fronts = _FRONT_SECONDS * k.size + _FRONT_ENTRY_SECONDS * stored
     by_fronts += _FRONT_FLOP_SECONDS * operations
     by_columns = _ENTRY_SECONDS * entries + _FLOP_SECONDS * flops
+    by_columns *= 1.0 if symmetric else _UNSYMMETRIC_SHARE
     return flops <= _MAX_FLOPS and by_columns < by_fronts

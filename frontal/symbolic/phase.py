@@ -175,11 +175,11 @@ def symbolic_phase(
     blocks = None
     if form is not None:
         blocks = _ordered(form.graph(matrix.indptr, rows), None, options)
-        if _is_thin(matrix, blocks, form, options, blocks.fronts):
+        if _is_thin(matrix, matched, blocks, form, options, blocks.fronts):
             return _column_phase(matrix, matched, options, blocks, form)
         clock.start("graph")
     whole = _ordered(_graph(matrix, matched), matched.partner, options)
-    if _is_thin(matrix, blocks or whole, form, options, whole.fronts):
+    if _is_thin(matrix, matched, blocks or whole, form, options, whole.fronts):
         return _column_phase(matrix, matched, options, blocks or whole, form)
     return frontal_phase(matrix, matched, options, whole)
 
@@ -194,6 +194,7 @@ def _may_be_thin(matrix: Canonical, matched: Preprocessing, options: PhaseOption
 
 def _is_thin(
     matrix: Canonical,
+    matched: Preprocessing,
     ordered: _Ordered,
     form: BlockForm | None,
     options: PhaseOptions,
@@ -201,7 +202,8 @@ def _is_thin(
 ) -> bool:
     """Return whether columns in an order should be faster than `fronts`."""
     entries, flops = _predicted(matrix, ordered, form)
-    return options.machine(flops) == "cpu" and is_faster(entries, flops, fronts)
+    symmetric = matched.matching is None
+    return options.machine(flops) == "cpu" and is_faster(entries, flops, fronts, symmetric)
 
 
 def _predicted(matrix: Canonical, ordered: _Ordered, form: BlockForm | None) -> tuple[int, float]:

@@ -120,6 +120,10 @@ def finalize_in_place(plan, delays, offset, panels, pivots, coupling, null):
     at, place = np.empty((2, _widest(plan, delays.received)), np.int32)
     for s in range(plan.parent.size):
         first, last = plan.start[s], plan.start[s + 1]
+        if last - first == 1:  # hubs have thousands of such leaves
+            if pivots[first] < 0:
+                pivots[first], null[first] = 0, True
+            continue
         ld = last - first + plan.pointer[s + 1] - plan.pointer[s]
         for j in range(last - first):
             if j > 0:

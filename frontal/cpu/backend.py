@@ -34,7 +34,7 @@ from .finalize import FactorPlan, finalize
 from .layout import HostLayout, footprint, refuse_beyond
 from .ldl import front as ldl
 from .small import warmup
-from .small.factorize import MAX_SMALL_COLUMNS, SmallFactorizer
+from .small.factorize import MAX_SMALL_COLUMNS, MAX_SMALL_LU_COLUMNS, SmallFactorizer
 from .small.warmup import CallCounter
 from .threads import run_team
 
@@ -75,7 +75,8 @@ class CpuBackend:
         self.panel = panel_offsets(plan, symbolic.method)
         self._flops = float(front_flops(plan.start, plan.pointer).sum())
         self._layouts: dict[int, HostLayout] = {}
-        self._small = 0 < symbolic.n <= MAX_SMALL_COLUMNS and self._flops <= _INLINE_FLOPS
+        most = MAX_SMALL_COLUMNS if symbolic.method.one_triangle else MAX_SMALL_LU_COLUMNS
+        self._small = 0 < symbolic.n <= most and self._flops <= _INLINE_FLOPS
         self._small_factorizers: dict[np.dtype, SmallFactorizer] = {}
         self._factorizations = 0
 

@@ -41,6 +41,7 @@ from .one_system import (
 from .solve import SmallSolver, describe_factor
 
 MAX_SMALL_COLUMNS = 1 << 14  # largest n: above it the saving is below 5 %
+MAX_SMALL_LU_COLUMNS = 4096  # the same for LU, which more often has small or delayed pivots
 _NUMBERS = 18  # position of the numbers in the index, after addresses and sizes of 9 arrays
 _NO_TABLE = np.empty(0, np.int64)
 

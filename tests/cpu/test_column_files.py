@@ -32,6 +32,16 @@ def test_pickles_and_files_give_the_same_bits(tmp_path):
     np.testing.assert_allclose(loaded.frontal.factorize(A).solve(b), x, rtol=1e-9)
 
 
+def test_analyses_in_a_folder_give_the_same_bits(tmp_path, monkeypatch):
+    A = system(70, 0.05, 7, blocks=5)
+    x = by_columns(A).solve(np.ones(70))
+    monkeypatch.setattr("frontal.symbolic.disk_cache.MIN_CACHED_COLUMNS", 30)
+    monkeypatch.setenv("FRONTAL_ANALYSIS_CACHE", str(tmp_path))
+    for _ in range(2):
+        np.testing.assert_array_equal(by_columns(A).solve(np.ones(70)), x)
+        assert len(list(tmp_path.iterdir())) == 1
+
+
 DAMAGES = {
     "no block": {"first": np.empty(0, np.int32)},
     "one end": {"first": np.zeros(1, np.int32)},

@@ -221,6 +221,35 @@ def test_refactorize_to_a_singular_block_and_back():
         np.testing.assert_allclose(factor.solve(np.ones(n)), x, rtol=1e-10)
 
 
+def test_an_interrupt_leaves_no_factor_and_the_next_is_whole(monkeypatch):
+    A = system(60, 0.05, 3)
+    factor, b = by_columns(A), np.ones(60)
+    x, run = factor.solve(b), column_backend.refactorize
+
+    def interrupted(*args):
+        run(*args)  # the values are overwritten
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(column_backend, "refactorize", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        factor.refactorize(3 * A.data)
+    with pytest.raises(frontal.FactorInvalidError):
+        factor.solve(b)
+    monkeypatch.setattr(column_backend, "refactorize", run)
+    np.testing.assert_array_equal(factor.refactorize(A.data).solve(b), x)
+
+
+def test_splu_has_the_factors_of_scipy(often):
+    A = system(60, 0.05, 3, blocks=4)
+    lu = frontal.linalg.splu(A)
+    n, b = 60, np.ones(60)
+    rows = sp.csc_array((np.ones(n), (lu.perm_r, np.arange(n))), shape=(n, n))
+    columns = sp.csc_array((np.ones(n), (np.arange(n), lu.perm_c)), shape=(n, n))
+    assert abs(rows.T @ (lu.L @ lu.U) @ columns.T - A).max() < 1e-13
+    for trans, op in TRANS.items():
+        assert scaled_residual(op(A), lu.solve(b, trans), b) < 1e-15
+
+
 def test_null_vectors_are_those_of_fronts():
     A = sp.csc_array(sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(40, 40)))
     A[0, 0] = A[39, 39] = 1.0

@@ -37,8 +37,8 @@ class ColumnPattern(NamedTuple):
     lower_start, lower_row : (n + 1,) int64, int32 arrays
         L by columns, below its diagonal of ones; rows ascend.
     upper_start, upper_row : (n + 1,) int64, int32 arrays
-        U by columns, above its diagonal: the rows of the diagonal block, ascending, then those of
-        earlier blocks, where the entries are those of A.
+        U by columns, above its diagonal: the rows of the diagonal block, in an order in which they
+        can be eliminated, then those of earlier blocks, ascending, with the entries of A.
     between : (n,) int64 array
         Where the rows of earlier blocks begin in each column of U.
     row : (nnz,) int32 array

@@ -287,7 +287,11 @@ def factorize(matrix, null, room, limit):
 
 @allocating
 def _sort(pattern, values):
-    """Name all rows by their positions after the interchanges, and sort the columns of L and U."""
+    """Name all rows by their positions after the interchanges; sort L and the rest of U.
+
+    Rows of U in a diagonal block stay in the order of their elimination: refactorizations then
+    have the bits of this factorization.
+    """
     position, n = pattern.position, pattern.position.size
     for p in range(pattern.row.size):
         pattern.row[p] = position[pattern.row[p]]
@@ -296,37 +300,29 @@ def _sort(pattern, values):
     for j in range(n):
         for q in range(pattern.between[j], pattern.upper_start[j + 1]):
             pattern.upper_row[q] = position[pattern.upper_row[q]]
-    ends = pattern.lower_start[1:]
-    _sort_rows(pattern.lower_start[:-1], ends, ends, pattern.lower_row, values.lower)
-    ends = pattern.upper_start[1:]
-    _sort_rows(pattern.upper_start[:-1], pattern.between, ends, pattern.upper_row, values.upper)
+    _sort_rows(pattern.lower_start[:-1], pattern.lower_start[1:], pattern.lower_row, values.lower)
+    _sort_rows(pattern.between, pattern.upper_start[1:], pattern.upper_row, values.upper)
 
 
 @allocating
-def _sort_rows(start, middle, end, row, value):
-    """Sort each of the two parts of all columns, in two passes over a transposed copy."""
+def _sort_rows(start, end, row, value):
+    """Sort the rows of each column from `start` to `end`, by way of a transposed copy."""
     n = start.size
     begin = np.zeros(n + 1, np.int64)
-    for q in range(row.size):
-        begin[row[q] + 1] += 1
+    for j in range(n):
+        for q in range(start[j], end[j]):
+            begin[row[q] + 1] += 1
     begin = np.cumsum(begin)
-    column, copy, second = (
-        np.empty(row.size, np.int32), np.empty(row.size, value.dtype), np.empty(row.size, np.bool_)
-    )  # fmt: skip
+    column, copy = np.empty(begin[n], np.int32), np.empty(begin[n], value.dtype)
     for j in range(n):
         for q in range(start[j], end[j]):
             t = begin[row[q]]
             begin[row[q]] = t + 1
-            column[t], copy[t], second[t] = j, value[q], q >= middle[j]
-    fill, behind, t = start.copy(), middle.copy(), np.int64(0)
+            column[t], copy[t] = j, value[q]
+    fill, t = start.copy(), np.int64(0)
     for i in range(n):
         while t < begin[i]:
-            j = column[t]
-            if second[t]:
-                q = behind[j]
-                behind[j] += 1
-            else:
-                q = fill[j]
-                fill[j] += 1
+            q = fill[column[t]]
+            fill[column[t]] = q + 1
             row[q], value[q] = i, copy[t]
             t += 1

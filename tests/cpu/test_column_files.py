@@ -1,4 +1,4 @@
-"""Factors by columns in pickles and their analyses in files, whole and damaged."""
+"""Factors by columns in pickles, in single precision, and their analyses in files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import frontal
 from frontal.files import archive
 
+from ..conftest import scaled_residual
 from .test_columns import always as always
 from .test_columns import by_columns, system
 
@@ -79,3 +80,12 @@ def test_damaged_files_are_refused(name, tmp_path):
     assert name == "many entries"
     with pytest.raises(frontal.FactorMemoryError):
         analysis.factorize(A)
+
+
+def test_mixed_precision_is_refined():
+    A = system(60, 0.05, 3)
+    factor = by_columns(A, precision="mixed")
+    assert factor.dtype == np.float32
+    b = np.ones(60)
+    assert scaled_residual(A, factor.solve(b), b) < 1e-15
+    assert scaled_residual(A, factor.solve(1j * b), 1j * b) < 1e-15

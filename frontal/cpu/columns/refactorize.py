@@ -13,6 +13,11 @@ from ...symbolic.scaling import scale_values
 from ..pivots import MAX_MULTIPLIER, size_of
 from ..small.one_system import is_even, is_finite
 
+MAX_UNSTABLE_PIVOTS = (
+    40  # columns with entries of L above MAX_MULTIPLIER, which refinement corrects
+)
+MAX_STATIC_MULTIPLIER = 1e4  # largest entry of L with static pivots
+
 
 class StartScaling(NamedTuple):
     """The initial scaling of all matrices of a pattern.
@@ -35,14 +40,14 @@ class StartScaling(NamedTuple):
 
 @inner
 def _eliminate_all(matrix, pattern, values, x, null):
-    """Compute L and U; return the largest entry of L, infinite for a pivot up to `null`.
+    """Compute L and U; return the largest entry of L, infinite if pivots must be chosen anew.
 
-    x is zero.
+    They must be for a pivot up to `null`, or for too many unstable ones. x is zero.
     """
     start, place, row = matrix.start, matrix.place, matrix.row
     lower_start, lower_row, lower = pattern.lower_start, pattern.lower_row, values.lower
     upper_start, upper_row, upper = pattern.upper_start, pattern.upper_row, values.upper
-    growth = size_of(x[0])
+    growth, unstable = 0.0, 0
     for j in range(np.uint64(values.diagonal.size)):
         for p in range(np.uint64(start[j]), np.uint64(start[j + np.uint64(1)])):
             x[np.uint32(row[p])] = matrix.values[np.uint32(place[p])]
@@ -62,14 +67,18 @@ def _eliminate_all(matrix, pattern, values, x, null):
         values.diagonal[j] = pivot
         if not null < size_of(pivot) < np.inf:
             return np.float64(np.inf)
-        inverse = 1 / pivot
+        inverse, largest = 1 / pivot, size_of(x[0]) * 0
         for s in range(np.uint64(lower_start[j]), np.uint64(lower_start[j + np.uint64(1)])):
             k = np.uint32(lower_row[s])
             factor = x[k] * inverse
             x[k] = 0
             lower[s] = factor
             size = size_of(factor)
-            growth = size if size > growth or size != size else growth
+            largest = size if size > largest or size != size else largest
+        unstable += not largest <= MAX_MULTIPLIER
+        growth = max(growth, np.float64(largest)) if largest == largest else np.inf
+        if unstable > MAX_UNSTABLE_PIVOTS:
+            return np.float64(np.inf)
     return np.float64(growth)
 
 
@@ -106,7 +115,7 @@ def refactorize(indptr, indices, data, begin, matrix, pattern, values, scaling, 
     -------
     bool
         Whether the matrix is finite and as even as the initial scaling supposes, with pivots at
-        least 1/MAX_MULTIPLIER of their columns.
+        least 1/MAX_MULTIPLIER of their columns, except for few that are little smaller.
     float, float, float
         See `Health.pivot_ratio`; infinity norm and 1-norm of A.
     """
@@ -122,4 +131,9 @@ def refactorize(indptr, indices, data, begin, matrix, pattern, values, scaling, 
         return False, 0.0, infinity, one
     x = np.zeros(max(row.size, 1), scaled.dtype)
     growth = _eliminate_all(matrix, pattern, values, x, NULL * eps)
-    return growth <= MAX_MULTIPLIER, _pivot_ratio(values.diagonal), infinity, one
+    return (
+        growth <= min(MAX_STATIC_MULTIPLIER, eps**-0.5),
+        _pivot_ratio(values.diagonal),
+        infinity,
+        one,
+    )

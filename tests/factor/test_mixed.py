@@ -63,6 +63,7 @@ FINE = {
 }
 
 
+@pytest.mark.usefixtures("with_fronts")
 @pytest.mark.parametrize("name", FINE)
 def test_a_factor_in_single_gives_double_solutions(name, made):
     a = sp.csc_array(FINE[name])

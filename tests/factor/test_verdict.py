@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
+from frontal.cpu.columns.substitution import ColumnSubstitution
 from frontal.cpu.probes import HostProbes
 from frontal.cpu.substitution import Substitution
 from frontal.factor import diagnosis
@@ -46,8 +48,8 @@ def estimates(run):
         return lambda *a: (solutions.append(1), solve(*a))[1]
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("__call__", "measured"):
-            patch.setattr(Substitution, name, counted(getattr(Substitution, name)))
+        for name, way in product(("__call__", "measured"), (Substitution, ColumnSubstitution)):
+            patch.setattr(way, name, counted(getattr(way, name)))
         run()
     return len(solutions)
 

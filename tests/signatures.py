@@ -53,6 +53,9 @@ def solve(task: warm.Task) -> None:
     kind = {"ldlt": "symmetric", "ldlh": "hermitian"}.get(task.what, "auto")
     frontal.solve(A, b, kind=kind, backend=task.backend)
     frontal.factorize(A, kind=kind, backend=task.backend).refactorize(A).solve(b)
+    if task.what == "lu" and task.backend == "cpu":
+        A = warm.thin_matrix(task)
+        frontal.factorize(A).refactorize(A).solve(np.ones(A.shape[0], A.dtype))
 
 
 class UnknownTypeError(TypeError):

@@ -35,6 +35,7 @@ from ..ordering.components import Components, hanging
 from ..ordering.dissection.dissect import NestedDissection
 from ..ordering.graph import adjacency
 from ..problems import (
+    circuit,
     convdiff3d,
     kkt,
     permuted,
@@ -48,6 +49,7 @@ from . import show
 
 _CUBE_SIDE = 9  # points per edge of a cube whose largest front is beyond the GPU's small fronts
 _LAYERED_CUBE_SIDE = 11  # points per edge of a cube that the layer ordering cuts
+_CIRCUIT_NODES = 300  # of a matrix for LU by columns
 _SHARED_CUBE_SIDE = 44  # points per edge of a cube whose graph several threads dissect together
 _SQUARE_SIDE, _THREADS = 260, 4  # points per edge of a square that many threads analyze in parts
 _WIDTHS = (1, 2, 4, 8)  # numbers of right-hand sides with different kernels
@@ -278,11 +280,31 @@ def _systems(task: Task) -> None:
     factor.slogdet()
     factor.rcond()
     if task.backend == "cpu":
+        if task.what == "lu":
+            _by_columns(task)
         _ = factor.L, factor.diag()
         if task.what != "cholesky":
             for moving in (stokes2d(8), zero_diagonal(200)):  # pivots are delayed
                 matrix = moving.astype(A.dtype)
                 factorize(matrix, kind=kind, backend="cpu", singular="allow")
+
+
+def _by_columns(task: Task) -> None:
+    """Factorize and solve a thin system."""
+    A = thin_matrix(task)
+    b = np.ones((A.shape[0], 2), A.dtype)
+    with warmup.never():
+        factor = factorize(A, backend="cpu")
+        for trans in "NTH":
+            factor.solve(b, trans, return_info=True)
+    for _ in range(warmup.MIN_CALLS + 1):
+        factor.refactorize(A).solve(b[:, 0].copy())
+    _ = factor.slogdet(), factor.rcond(), factor.L
+
+
+def thin_matrix(task: Task) -> sp.csc_array:
+    """Return a matrix that LU factorizes by columns."""
+    return circuit(_CIRCUIT_NODES).astype(task.dtype)
 
 
 def _matrix(task: Task) -> sp.csc_array:

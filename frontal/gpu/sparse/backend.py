@@ -56,6 +56,8 @@ class GpuBackend:
         device: Device | None = None,
         expected: BackgroundTask[DevicePattern] | None = None,
     ) -> None:
+        if symbolic.columns is not None:
+            raise TypeError("an analysis by columns has no fronts for a GPU")
         self._device = devices.device_of() if device is None else device
         self.symbolic, self.device = symbolic, self._device.name
         self._expected = expected

@@ -18,10 +18,10 @@ __device__ inline bool within(double low, double a, double high) { return low <=
 // pivot ratios, if `told` does not give them. even: systems with a usable scaling; null for all.
 // ratio[s]: `Health.pivot_ratio` of this factor. `counted` of both sides becomes NaN: condition
 // numbers belong to one factor.
-extern "C" __global__ void __launch_bounds__(threads) judge_factors(int systems, int pivots,
-    const __grid_constant__ FactorLimits limits, const double *values, const double *told,
-    const double *ratios, const unsigned char *even, double *ratio, double *counted, int *outcome,
-    int *counts) {
+extern "C" __global__ void __launch_bounds__(threads)
+    judge_factors(int systems, int pivots, const __grid_constant__ FactorLimits limits,
+        const double *values, const double *told, const double *ratios, const unsigned char *even,
+        double *ratio, double *counted, int *outcome, int *counts) {
     for (int s = blockIdx.x * threads + threadIdx.x; s < systems; s += gridDim.x * threads) {
         auto of = [&](const double *found, int q) { return found[s + (long long)systems * q]; };
         double least = of(told, 0);
@@ -46,11 +46,10 @@ extern "C" __global__ void __launch_bounds__(threads) judge_factors(int systems,
 // side relative to the limit of refinement; the largest normwise error; whether no error needs
 // refinement and all sizes are in range; whether no warning is needed. counts: systems that need
 // refinement, that have no known condition number, that are not clean.
-extern "C" __global__ void __launch_bounds__(threads)
-    judge_solutions(int systems, int width, int by_component,
-        const __grid_constant__ SolutionLimits limits, const double *sizes, const double *norm,
-        const unsigned char *asked, const double *counted, const double *own, double *found,
-        int *counts) {
+extern "C" __global__ void __launch_bounds__(threads) judge_solutions(int systems, int width,
+    int by_component, const __grid_constant__ SolutionLimits limits, const double *sizes,
+    const double *norm, const unsigned char *asked, const double *counted, const double *own,
+    double *found, int *counts) {
     for (int s = blockIdx.x * threads + threadIdx.x; s < systems; s += gridDim.x * threads) {
         double worst = 0, row = 0, a = norm[s], *out = found + s;
         bool meant = !asked || asked[s], fine = meant, poor = false;

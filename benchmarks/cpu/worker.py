@@ -16,11 +16,12 @@ from benchmarks.harness.problems import kind_of, label, read, residual, right_si
 from benchmarks.harness.processes import failure
 from benchmarks.harness.solvers import SOLVERS, Frontal
 
-# Small problems that take every path of the kind: dense blocks large and small, zero diagonals.
+# Small problems that take every path of the kind: dense blocks large and small, zero diagonals, LU
+# by columns.
 WARM_UP = {
     "spd": ("poisson3d:16",),
     "symmetric": ("convdiff3d:16", "kkt:500"),
-    "general": ("convdiff3d:16", "kkt:500"),
+    "general": ("convdiff3d:16", "kkt:500", "circuit:500"),
 }
 
 

@@ -133,8 +133,9 @@ class Recorder(event.Listener):
 
     def _row(self, of: Dispatcher, arguments: tuple[Any, ...]) -> list[Any] | None:
         function = of.py_func
-        if not isinstance(of._cache, DiskCache) or "<" in function.__qualname__:
-            return None
+        name, module = function.__qualname__, sys.modules[function.__module__]
+        if not isinstance(of._cache, DiskCache) or getattr(module, name, None) is not of:
+            return None  # a function in another one, or one that Python calls too
         try:
             places = [self.table.place(kind) for kind in arguments]
         except UnknownTypeError:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from ..compile.jit import allocating, brief, jit
 from ..ordering.graph import Graph, graph_of
@@ -66,6 +65,8 @@ def block_form(indptr: np.ndarray, rows: np.ndarray) -> BlockForm | None:
     >>> form.block.tolist(), form.first.tolist()
     ([1, 1, 0], [0, 1, 3])
     """
+    from scipy.sparse.csgraph import connected_components  # imports all of sparse.linalg
+
     n = indptr.size - 1
     # the transposed pattern has the same components
     pattern = sp.csr_array((np.ones(rows.size), rows, indptr.astype(np.int32)), shape=(n, n))

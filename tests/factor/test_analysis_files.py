@@ -26,7 +26,8 @@ POISSON = problems.poisson2d(6)
 def amended():
     """A matrix some of whose columns its first fronts cannot eliminate, and its analysis."""
     A = zero_diagonal_system(frontal.numeric.method.LDLT, "f8", 120, 0.03, 3, zeros=0.9)
-    with fronts_cost(-1.0):
+    with fronts_cost(-1.0), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("frontal.symbolic.phase.MAX_DELAYED_SHARE", 0.0)  # pairs in place of delays
         factor = frontal.factorize(A, kind="symmetric", ordering="natural", backend="cpu")
     assert factor.analysis.amendments == 1
     return A, factor.analysis

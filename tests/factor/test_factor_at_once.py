@@ -100,6 +100,7 @@ def test_factors_are_those_of_all_factorizations(at_once, dtype, kind):
     assert np.mean(at_once.found) > 0.8
 
 
+@pytest.mark.usefixtures("with_fronts")
 def test_a_chain_is_factorized_at_once(at_once):
     A = tridiagonal(1000, -1.0, 2.1, -0.5)
     factor = frontal.factorize(A, backend="cpu")

@@ -272,6 +272,7 @@ def _systems(task: Task) -> None:
                 factor.solve(b[:, :width], trans, return_info=True)
         factor.refactorize(A).solve(b[:, 0])
         if task.what == "lu":
+            analyze(A, backend=task.backend)  # compares values for kind="auto"
             moved = permuted(convdiff3d(4), symmetric=False)  # with scaling by a matching
             factorize(moved.astype(task.dtype), backend=task.backend)
     if task.backend == "cpu":

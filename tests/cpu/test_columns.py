@@ -154,9 +154,7 @@ def test_blocks_are_strong_components_in_order(n, density, seed):
 def test_components_in_any_order_are_sorted(monkeypatch):
     number = np.array([4, 1, 3, 0, 2], np.int32)  # neither ascending nor descending
     A = sp.csc_array(sp.eye_array(5) + sp.diags_array([1.0] * 4, offsets=1, shape=(5, 5)))
-    monkeypatch.setattr(
-        "frontal.symbolic.block_triangular.connected_components", lambda *_, **__: (5, number)
-    )
+    monkeypatch.setattr("scipy.sparse.csgraph.connected_components", lambda *_, **__: (5, number))
     form = block_form(A.indptr.astype(np.int64), A.indices.astype(np.int32))
     assert form.block.tolist() == [0, 1, 2, 3, 4]
 

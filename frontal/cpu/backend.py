@@ -18,7 +18,7 @@ from ..backend.protocol import (
 )
 from ..compile import tile_queue, workers
 from ..errors import FactorMemoryError
-from ..machine.resources import CPU, available_memory, thread_count
+from ..machine.resources import CPU, thread_count
 from ..matrix.canonical import Canonical
 from ..symbolic.matching import Matching
 from ..symbolic.phase import Symbolic
@@ -33,6 +33,7 @@ from .factorize import run
 from .finalize import FactorPlan, finalize
 from .layout import HostLayout, footprint, refuse_beyond
 from .ldl import front as ldl
+from .memory import available_for, require_available
 from .small import warmup
 from .small.factorize import MAX_SMALL_COLUMNS, MAX_SMALL_LU_COLUMNS, SmallFactorizer
 from .small.warmup import CallCounter
@@ -43,7 +44,6 @@ _INLINE_FLOPS = CPU.least_flops
 # needs more fails: more delays are better avoided.
 _DELAYED_PANELS_RATIO = 2
 _MIN_DELAYED_ENTRIES = 1 << 16  # entries, and names, for delayed columns; unused, they cost nothing
-_UNCHECKED_BYTES = 1 << 24  # bytes allocated without a check of the system's memory
 _NO_COLUMNS = np.empty(0, np.int32)
 _often = CallCounter()  # factorizations of small systems
 _NO_DELAYS = Delays(_NO_COLUMNS, _NO_COLUMNS, np.empty(0, np.int64), _NO_COLUMNS, True)
@@ -243,9 +243,7 @@ def _storage(
     first = first if _fits(first, max(1, panels + room), dtype) else None
     second = second if _fits(second, max(1, blocks), dtype) else None
     required = (panels * (first is None) + blocks * (second is None)) * dtype.itemsize
-    available = _available(required)
-    if available is not None and required > available:
-        raise FactorMemoryError(required, available)
+    require_available(required)
     try:
         first = _memory(panels + room, dtype) if first is None else first
         return first, _memory(blocks, dtype) if second is None else second
@@ -257,11 +255,6 @@ def _fits(array: np.ndarray | None, size: int, dtype: np.dtype) -> bool:
     return array is not None and array.size >= size and array.dtype == dtype
 
 
-def _available(required: int) -> int | None:
-    """Return the available bytes of the system; None if `required` is too small to check."""
-    return available_memory() if required > _UNCHECKED_BYTES else None
-
-
 def _memory(size: int, dtype: np.dtype) -> np.ndarray:
     """Return an uninitialized array; for size 0 one zero, so that it has an address."""
     return np.empty(size, dtype) if size else np.zeros(1, dtype)
@@ -270,5 +263,5 @@ def _memory(size: int, dtype: np.dtype) -> np.ndarray:
 def _spare(entries: int, dtype: np.dtype) -> int:
     """Return the number of entries that remain available beside `entries`."""
     required = entries * dtype.itemsize
-    available = _available(required)
+    available = available_for(required)
     return sys.maxsize if available is None else max(0, available - required) // dtype.itemsize

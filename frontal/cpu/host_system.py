@@ -276,5 +276,4 @@ def _limits(factor: HostSweeps, trans: str, dtype: np.dtype) -> ErrorLimits:
     limits, matrix = limits_of(factor.dtype, dtype), factor.matrix
     if trans == "N" and not matrix.hermitian:
         return limits
-    longest = int(np.diff(matrix.indptr).max(initial=0))  # the rows of op(A) are columns of A
-    return with_long_rows(limits, longest)
+    return with_long_rows(limits, factor.symbolic.longest_column)  # rows of op(A) are columns of A

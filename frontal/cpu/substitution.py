@@ -39,6 +39,11 @@ class FusedSolver(ABC):
         """Return X, in the common scalar type of B (n, k) and the factors."""
 
     @abstractmethod
+    def _solve(
+        self, measured: bool, matrix: tuple[object, ...], rhs: np.ndarray, *outputs: np.ndarray
+    ) -> tuple[float, bool]:
+        """Solve for the rows of `rhs`, into X, R and sizes; return the result of `measure`."""
+
     def measured(
         self, B: np.ndarray, matrix: tuple[object, ...], sizes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, tuple[float, bool]]:
@@ -52,6 +57,10 @@ class FusedSolver(ABC):
         sizes : (5, k) array
             See `residual.measure`.
         """
+        rhs = as_rows(B)
+        X, R = np.empty(rhs.shape, rhs.dtype), np.empty(rhs.shape, rhs.dtype)
+        summary = self._solve(True, matrix, rhs, X, R, sizes)
+        return X.T, R.T, summary
 
 
 class Substitution(FusedSolver):
@@ -110,15 +119,6 @@ class Substitution(FusedSolver):
         X = np.empty(rhs.shape, dtype if dtype == self.dtype else self._common(dtype))
         self._solve(False, no_matrix(dtype), rhs, X, *no_residuals(X.dtype))
         return X.T
-
-    def measured(
-        self, B: np.ndarray, matrix: tuple[object, ...], sizes: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, tuple[float, bool]]:
-        """See `FusedSolver`."""
-        rhs = as_rows(B)
-        X, R = np.empty(rhs.shape, rhs.dtype), np.empty(rhs.shape, rhs.dtype)
-        summary = self._solve(True, matrix, rhs, X, R, sizes)
-        return X.T, R.T, summary
 
     def _solve(
         self, measured: bool, matrix: tuple[object, ...], rhs: np.ndarray, *outputs: np.ndarray

@@ -70,6 +70,11 @@ class Symbolic:
         return by_rows(self.indptr, self.indices)
 
     @cached_property
+    def longest_column(self) -> int:
+        """Largest number of entries in a column of A."""
+        return int(np.diff(self.indptr).max(initial=0))
+
+    @cached_property
     def largest(self) -> tuple[int, int]:
         """Largest number of update rows of a front, and largest k (k + m) of a panel."""
         k, m = (np.diff(x).astype(np.int64) for x in (self.plan.start, self.plan.pointer))

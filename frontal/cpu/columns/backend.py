@@ -7,8 +7,6 @@ import numpy as np
 from ..._typing import Untyped
 from ...backend.memory_limit import Memory
 from ...backend.protocol import ColumnPivotFailure, HostFactor, NumericFactor, Progress
-from ...errors import FactorMemoryError
-from ...machine.resources import available_memory
 from ...matrix.canonical import Canonical
 from ...numeric.method import NULL
 from ...symbolic.columns import ColumnPlan
@@ -16,13 +14,13 @@ from ...symbolic.matching import Matching
 from ...symbolic.phase import Symbolic
 from ...symbolic.scaling import Scaling, ScalingRequest, scaled, scaling_of
 from ..layout import footprint, refuse_beyond
+from ..memory import require_available
 from ..small.one_system import diagonal_places
 from .arrays import ColumnInput
 from .factor import ColumnFactor
 from .factorize import FACTORIZED, FILLED, MAX_FILL_RATIO, factorize
 from .refactorize import StartScaling, refactorize
 
-_UNCHECKED_BYTES = 1 << 24  # bytes allocated without a check of the system's memory
 _REASONS = {FILLED: "too much fill"}
 
 
@@ -61,7 +59,7 @@ class ColumnBackend:
         dtype = np.dtype(dtype or values.dtype)
         sizes = footprint(symbolic, dtype, values.dtype, 1)
         refuse_beyond(sizes["total"], memory)
-        _require_memory(sizes["factor"] + sizes["contribution"])
+        require_available(sizes["factor"] + sizes["contribution"])
         if progress is not None:
             progress("factorization", 0, n)
         matrix = symbolic.with_values(values, hermitian)
@@ -132,15 +130,3 @@ class ColumnBackend:
     ) -> NumericFactor:
         """Raise: no other backend factorizes by columns."""
         raise TypeError("the factor has fronts, and this analysis has none")
-
-
-def _require_memory(required: int) -> None:
-    """Raise if the system lacks the memory.
-
-    Raises
-    ------
-    FactorMemoryError
-    """
-    available = available_memory() if required > _UNCHECKED_BYTES else None
-    if available is not None and required > available:
-        raise FactorMemoryError(required, available)

@@ -55,18 +55,13 @@ class ColumnSubstitution(FusedSolver):
         """See `FusedSolver`."""
         rhs, dtype = as_rows(B), B.dtype
         X = np.empty(rhs.shape, np.result_type(dtype, self.dtype))
-        nothing = no_residuals(X.dtype)
-        _substitute(self._factors, self._op, False, no_matrix(dtype), rhs, X, *nothing)
+        self._solve(False, no_matrix(dtype), rhs, X, *no_residuals(X.dtype))
         return X.T
 
-    def measured(
-        self, B: np.ndarray, matrix: tuple[object, ...], sizes: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, tuple[float, bool]]:
-        """See `FusedSolver`."""
-        rhs = as_rows(B)
-        X, R = np.empty(rhs.shape, rhs.dtype), np.empty(rhs.shape, rhs.dtype)
-        summary = _substitute(self._factors, self._op, True, matrix, rhs, X, R, sizes)
-        return X.T, R.T, summary
+    def _solve(
+        self, measured: bool, matrix: tuple[object, ...], rhs: np.ndarray, *outputs: np.ndarray
+    ) -> tuple[float, bool]:
+        return _substitute(self._factors, self._op, measured, matrix, rhs, *outputs)
 
     def fast(self, b: object, matrix: tuple[object, ...], how: int) -> FastSolution | None:
         """Return the solution of `SmallSolver` for a plain vector, or None.

@@ -86,7 +86,7 @@ def _offsets(start, pointer, panels):
 
 
 class FastSolution(NamedTuple):
-    """An unrefined solution, with its error and the factor's condition number.
+    """A solution, with its error and the factor's condition number.
 
     Attributes
     ----------

@@ -124,3 +124,17 @@ def judge(
     inside = low <= norm <= high and low <= rhs <= high and low <= solution <= high
     inside = rhs == 0 or (inside and product <= limits.product and normwise < math.inf)
     return normwise, merit, fine and inside, inside
+
+
+def judge_for_correction(
+    verdict: tuple[float, float, bool, bool], rowwise: float, limits: ErrorLimits
+) -> tuple[float, bool]:
+    """Return the merit by which corrections are compared, and whether a solution is accepted.
+
+    A normwise error above its limit dominates the merit. An accepted solution needs neither a
+    warning nor a scaled system. `verdict` is the result of `judge`.
+    """
+    normwise, merit, fine, inside = verdict
+    normwise /= limits.normwise
+    accepted = fine or (inside and rowwise <= limits.accepted)
+    return NORMWISE_WEIGHT * normwise if normwise > 1 else merit, accepted

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ...compile.jit import allocating, inner
-from ...numeric.acceptance import NORMWISE_WEIGHT, unpacked
+from ...numeric.acceptance import judge_for_correction, unpacked
 from ...numeric.refinement import MAX_STEPS, improved
 from ..residual import judge_column, measure
 from ..sweeps import substitute
 
-_improved = inner(improved)
+_improved, _for_correction = inner(improved), inner(judge_for_correction)
 
 
 @allocating
@@ -41,11 +41,6 @@ def refine(factors, flags, matrix, B, X, R, sizes, error):
 
 @inner
 def _judged(sizes, matrix, error):
-    """Return the merit of a solution, in which the normwise error comes first, and whether it is
-    accepted by its rowwise `error`: without a warning and without scaling.
-    """
+    """Return `judge_for_correction` of a solution with the rowwise `error`."""
     limits = unpacked(matrix[6])
-    normwise, merit, fine, inside = judge_column(sizes, 0, matrix[5], matrix[4], limits)
-    normwise /= limits.normwise
-    accepted = fine or (inside and error <= limits.accepted)
-    return NORMWISE_WEIGHT * normwise if normwise > 1 else merit, accepted
+    return _for_correction(judge_column(sizes, 0, matrix[5], matrix[4], limits), error, limits)

@@ -146,13 +146,32 @@ def test_sizes_near_the_borders_go_the_general_way(device):
     np.testing.assert_array_equal(factor.solve(np.zeros(81)), 0)
 
 
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_corrections_are_those_of_the_general_way(device, dtype):
+    """Where factors are no longer those of the values, corrections follow, each by one graph."""
+    a, rng = grid_system("general", dtype), np.random.default_rng(0)
+    factor = prepared(a, kind="general")
+    factor.solve(random(rng, (81,), np.dtype(dtype)))
+    numeric(factor).storage.panels[...] *= 1 + 1e-7
+    for trans in "NT":
+        numeric(factor)._hopeful = True
+        for _ in range(3):  # enqueued, recorded, replayed
+            b = random(rng, (81,), np.dtype(dtype))
+            wanted, info = factor.solve(b, trans, return_info=True)
+            assert info.refinement_steps == 2
+            np.testing.assert_array_equal(factor.solve(b, trans), wanted)
+            x = factor.solve(put(device, b), trans)
+            np.testing.assert_array_equal(device.download(x), wanted)
+        assert numeric(factor)._hopeful
+
+
 def test_a_bad_solution_is_not_returned(device):
-    """Where factors are no longer those of the values, refinement and a warning come first."""
+    """Where corrections do not help, the general way tries more, or warns."""
     a = grid_system("spd", "f8")
     factor = prepared(a)
     b = np.random.default_rng(0).standard_normal(81)
     wanted = factor.solve(b)
-    numeric(factor).storage.panels[...] *= 1 + 1e-7
+    numeric(factor).storage.panels[...] *= np.linspace(0.2, 5, numeric(factor).storage.panels.size)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         x = factor.solve(b)

@@ -1,8 +1,8 @@
 """Solutions for single right-hand sides by one graph, which includes the steps around the sweeps.
 
 For a small system the launches, and the work of the host between them, cost more than the sweeps.
-Here the host copies a vector, launches one graph, and checks six numbers; in unusual cases the
-general path (`DeviceSystem`) solves the system.
+Here the host copies a vector, launches one graph, and checks six numbers; each correction is one
+more graph. In unusual cases the general path (`DeviceSystem`) solves the system.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import numpy as np
 from ...._typing import Untyped
 from ....backend.protocol import FastSolution
 from ....machine.lockfree_property import cached_property
-from ....numeric.acceptance import judge, limits_of
+from ....numeric.acceptance import limits_of
 from ....numeric.condition import CERTIFIED, ESTIMATED, PROBABLE_FRACTION, enough
+from ....numeric.linear_system import Vectors
 from ...runtime.array import Array, PinnedMirror
 from ...runtime.graph import CapturedLaunches
 from .condition_estimate import WeightedProbes
+from .corrections import SolutionJudge, SolvedVector, VectorCorrections
 from .rows import Resident
 from .sweeps import SweepLaunches
 from .system import DeviceSystem, bound_of
@@ -74,8 +76,8 @@ class VectorSolver:
         self._read = _read_of(factor)
         self._dtype, self._device = np.dtype(factor.values.dtype), factor.entries.device
         self._shape = (factor.entries.n,)
-        self._by_component = factor.scales[0] is not None
-        self._limits = limits_of(self._dtype, self._dtype)
+        limits = limits_of(self._dtype, self._dtype)
+        self._judge = SolutionJudge(factor.scales[0] is not None, limits)
         xp, n = self._device.xp, factor.entries.n
         # second columns: right-hand side and solution for a certificate
         self._B, self._X = (xp.empty((n, 2), self._dtype, order="F") for _ in range(2))
@@ -83,6 +85,7 @@ class VectorSolver:
         norms = self._all_norms = xp.empty(8, np.float64)
         self._norms, self._trans = self._device.staged(norms), trans
         self._runs: dict[int, _SweepGraph | None] = {}  # by the kind of condition number
+        self._corrections: VectorCorrections | None = None
 
     def _build(self, factor: Resident, how: int) -> _SweepGraph | None:
         """Return the graph of a solve, error measurement and condition number, or None."""
@@ -132,8 +135,9 @@ class VectorSolver:
 
     @property
     def alive(self) -> bool:
-        runs = [run for run in self._runs.values() if run is not None]
-        return all(self._solver.has(sweeps) for run in runs for sweeps in run.sweeps)
+        used = [run for run in self._runs.values() if run is not None]
+        used += [self._corrections] if self._corrections is not None else []
+        return all(self._solver.has(sweeps) for one in used for sweeps in one.sweeps)
 
     @cached_property
     def _sent(self) -> PinnedMirror:
@@ -146,7 +150,7 @@ class VectorSolver:
     def __call__(self, b: Untyped, how: int, factor: Resident) -> FastSolution | None:
         """Return x with its error and condition number; None unless b is a plain vector.
 
-        The error is negative if that of x is above rounding, or if a size is unusual. `how`
+        The error is negative if x needs a warning or a scaled system. `how`
         requests a condition number: `KNOWN` (none), `ESTIMATED` or `CERTIFIED`.
         """
         device = self._device
@@ -168,27 +172,37 @@ class VectorSolver:
             self._sent.host[...] = b
             self._sent.send()
         run()
-        if on_device:  # while the device computes
-            x = device.xp.empty(self._shape, self._dtype)
-            device.copy(self._x, x)
-            device.wait()
-        else:
-            self._fetched.fetch()
-            device.wait()
-            x = self._fetched.host.copy()
-        error = self._error()
+        x, norms = self._received(on_device), self._norms.host.tolist()
+        error = self._judge.error(norms)
+        if error < 0 and np.isfinite(norms).all():
+            error = self._corrected(factor, norms[:6])
+            x = self._received(on_device)
         if how == CERTIFIED:
-            bound = bound_of(*self._norms.host.tolist()[6:])
+            bound = bound_of(*norms[6:])
             return FastSolution(x, error, bound if bound < np.inf else -1.0, True)
         if run.estimate is None or error < 0:
             return FastSolution(x, error)
         return FastSolution(x, error, run.estimate.norm(PROBABLE_FRACTION * enough(self._dtype)))
 
-    def _error(self) -> float:
-        """Return the rowwise error, at least eps; -1 if not `BackwardErrors.fine`."""
-        norms = self._norms.host.tolist()[:6]
-        fine = judge(norms[:5], norms[5], self._by_component, self._limits)[2]
-        return max(norms[4], self._limits.eps) if fine else -1.0
+    def _received(self, on_device: bool) -> Vectors:
+        """Return a copy of the solution, on the device or on the host; waits."""
+        device = self._device
+        if on_device:
+            x = device.xp.empty(self._shape, self._dtype)  # while the device computes
+            device.copy(self._x, x)
+            device.wait()
+            return x
+        self._fetched.fetch()
+        device.wait()
+        return self._fetched.host.copy()
+
+    def _corrected(self, factor: Resident, norms: list[float]) -> float:
+        """Correct the solution with these norms; see `VectorCorrections.improve`."""
+        if self._corrections is None:
+            system = DeviceSystem(factor, self._trans, self._dtype)
+            solved = SolvedVector(self._b, self._x, self._r)
+            self._corrections = VectorCorrections(self._device, system, solved, self._judge)
+        return self._corrections.improve(norms)
 
 
 def _read_of(factor: Resident) -> tuple[bool, tuple[Array | None, ...]]:

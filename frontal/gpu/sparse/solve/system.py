@@ -153,11 +153,13 @@ class DeviceSystem:
             return [enter, probing.entering(alone=False), wide, leave]
         return [*self.solving(B, X, norms), probing.entering(alone=True), wide]
 
-    def solving(self, B: Array, X: Array, norms: Array) -> list[Launch | SweepLaunches]:
-        """Return the steps that solve for one block of columns; see `around` for the norms."""
+    def solving(
+        self, B: Array, X: Array, norms: Array, before: Value = NULL
+    ) -> list[Launch | SweepLaunches]:
+        """Return the steps that solve for one block of columns; see `around`."""
         count = B.shape[1]
         sweeps = self._solver.sweeps(count, self.ends.transposed)
-        enter, leave = self.around(sweeps, count, B, NULL, X, norms)
+        enter, leave = self.around(sweeps, count, B, before, X, norms)
         return [enter, sweeps, leave]
 
     @property

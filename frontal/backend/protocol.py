@@ -12,7 +12,7 @@ from .._typing import Untyped
 from ..compile.jit import brief
 from ..matrix.canonical import Canonical
 from ..matrix.value_map import ValueMap
-from ..numeric.linear_system import LinearSystem, Vectors
+from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors
 from ..numeric.method import Method
 from ..symbolic.matching import Matching
 from ..symbolic.phase import Progress, Symbolic
@@ -85,6 +85,17 @@ def _offsets(start, pointer, panels):
     return offset
 
 
+class MeasuredSolution(NamedTuple):
+    """A solution and its right-hand side, (n, 1) arrays of the factor's backend, with its errors.
+
+    The arrays are valid until the next solve.
+    """
+
+    X: Vectors
+    B: Vectors
+    errors: BackwardErrors
+
+
 class FastSolution(NamedTuple):
     """A solution, with its error and the factor's condition number.
 
@@ -97,12 +108,15 @@ class FastSolution(NamedTuple):
         Condition number of the factor for all right-hand sides, if requested; else -1.
     certified : bool
         Whether `condition` is a bound.
+    measured : callable, optional
+        Return the `MeasuredSolution`, if the factor `remeasures`.
     """
 
     x: Vectors
     error: float
     condition: float = -1.0
     certified: bool = False
+    measured: Callable[[], MeasuredSolution] | None = None
 
 
 class NumericFactor(Protocol):
@@ -117,6 +131,7 @@ class NumericFactor(Protocol):
     symbolic: Symbolic  # symbolic phase of the backend; an amended one if columns were delayed
     perturbed: int  # number of perturbed pivots
     asynchronous: bool  # solves can return before the device has finished
+    remeasures: bool  # a `FastSolution` has `measured`
 
     @property
     def scaling(self) -> Scaling | None:
@@ -221,10 +236,11 @@ class NumericFactor(Protocol):
         ...
 
     def solve_fast(self, b: object, trans: str, how: int) -> FastSolution | None:
-        """Return the first solution by `system` for a plain vector, on the host if b is.
+        """Return the solution by `system` for a plain vector, on the host if b is.
 
-        Return None if it is not `BackwardErrors.fine`, and for any other b. `how` requests a
-        condition number: `KNOWN` (none), `ESTIMATED` or `CERTIFIED` of `numeric.condition`.
+        Return None if it would need a warning or a scaled system, and for any other b. `how`
+        requests a condition number: `KNOWN` (none), `ESTIMATED` or `CERTIFIED` of
+        `numeric.condition`.
         """
         ...
 

@@ -16,7 +16,7 @@ from ..symbolic.scaling import ScalingRequest
 class HostNumericFactor:
     """The part of `protocol.NumericFactor` that does not depend on the form of the factors."""
 
-    backend, asynchronous = "cpu", False
+    backend, asynchronous, remeasures = "cpu", False, False
     unstable_pivots = np.empty(0, np.int32)  # none: such columns were delayed, or others chosen
     symbolic: Symbolic
     matrix: Canonical

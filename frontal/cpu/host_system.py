@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -236,11 +236,13 @@ class HostSystem:
         weights(self.bound, as_rows(X), as_rows(B), solution, error, row_weights)
         return row_weights
 
-    def ratios(self, weights: np.ndarray, denominators: np.ndarray | None) -> tuple[float, float]:
+    def ratios(
+        self, weights: np.ndarray, references: Sequence[np.ndarray | None]
+    ) -> list[tuple[float, float]]:
         """See `LinearSystem`."""
         with np.errstate(all="ignore"):
-            ratio = weights / (self._row_sums if denominators is None else denominators)
-        return float(ratio.min()), float(ratio.max())
+            found = [weights / (self._row_sums if v is None else v) for v in references]
+        return [(float(ratio.min()), float(ratio.max())) for ratio in found]
 
 
 def host_system(

@@ -27,6 +27,7 @@ from .mixed import ImpreciseError, is_mixed
 from .solution import Solution
 
 _MAX_NAMED_COLUMNS = 4  # in a warning
+MAX_CHANGE = 0.1  # of a condition number by the errors of solutions: their product
 _MAX_CHANGE_NORM = 0.1  # of I - A' Ã^-1: from 1 on A may be singular though its factors are not
 
 _NormEstimate = tuple[
@@ -143,7 +144,7 @@ def factor_condition(
             value = _refined_norm(factor, trans, dtype)
             value = _scaled_norm(factor, trans) if value is None else value
         else:
-            value, certified = _row_sum_norm(factor, trans, dtype, certify)
+            value, certified = row_sum_norm(factor, trans, dtype, certify)
             if certified:
                 return Condition.from_estimate(value, True, dtype)
     roundoff = eps_of(factor.dtype)
@@ -152,7 +153,7 @@ def factor_condition(
     return Condition.from_estimate(float(value), False, dtype)
 
 
-def _row_sum_norm(
+def row_sum_norm(
     factor: NumericFactor, trans: str, dtype: np.dtype, certify: bool
 ) -> tuple[float, bool]:
     """Return || |op(A)^-1| |op(A)| e || by unrefined solves, and whether it is an upper bound."""
@@ -177,8 +178,8 @@ def _row_sum_norm(
 def _refined_norm(factor: NumericFactor, trans: str, dtype: np.dtype) -> float | None:
     """Estimate || |op(A)^-1| |op(A)| e || by refined solves where the factor is stored.
 
-    Return None if a solution is inaccurate in a row, which scaling of rows cannot hide, or if
-    pivots were replaced: then a row may be zero.
+    Return None if rowwise errors of solutions, which scaling of rows cannot hide, may change it, or
+    if pivots were replaced: then a row may be zero.
     """
     if is_mixed(factor) or factor.perturbed or factor.nulls.size:
         return None
@@ -186,21 +187,27 @@ def _refined_norm(factor: NumericFactor, trans: str, dtype: np.dtype) -> float |
     probes = systems[0].row_probes()
     if probes is None:
         return None
-    solve, adjoint = map(_accurate_solver, systems)
+    found: list[float] = []
+    solve, adjoint = (_measured_solver(system, found) for system in systems)
     try:
-        return one_norm(probes, adjoint, solve, enough(dtype)).value
+        value = one_norm(probes, adjoint, solve, enough(dtype)).value
     except _UnsureError:
         return None
+    return value if value * max(found) <= MAX_CHANGE else None
 
 
-def _accurate_solver(system: LinearSystem) -> Product:
-    """Return a refining solver that raises `_UnsureError` for solutions that are not accepted."""
+def _measured_solver(system: LinearSystem, found: list[float]) -> Product:
+    """Return a refining solver that appends its rowwise errors to `found`.
+
+    It raises `_UnsureError` for solutions with few digits.
+    """
 
     def solve(B: Vectors) -> Vectors:
         X, errors, _ = refine.solve(system, B, None, True)
-        limits = system.limits
-        if errors is None or errors.near_border(limits).any() or errors.insufficient(limits):
+        few = errors is None or not errors.worst <= system.eps**0.75
+        if errors is None or few or errors.near_border(system.limits).any():
             raise _UnsureError
+        found.append(max(errors.worst, system.eps))
         return X
 
     return solve

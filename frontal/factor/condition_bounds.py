@@ -56,18 +56,26 @@ def compare(
     w = solution.weights if by_rows or last is not None else None
     if w is None:
         return None
+    references = [None] * by_rows + ([last.weights] if last is not None else [])
+    ratios = solution.system.ratios(w, references)
     if by_rows:
-        bound = counted * solution.system.ratios(w, None)[1]
+        bound = counted * ratios[0][1]
         if bound * error <= THRESHOLDS.warned:
             return ConditionEstimate(bound, ())
     if last is not None:
-        (value, columns), ratios = last.estimate, solution.system.ratios(w, last.weights)
-        least, most = (value * ratio for ratio in ratios)
-        margin = (
-            _ESTIMATE_MARGIN if max(abs(ratio - 1) for ratio in ratios) > _RATIO_TOLERANCE else 1
-        )
-        if margin * most * error <= THRESHOLDS.warned:
-            return ConditionEstimate(most, ())
-        if len(columns) and least * error > THRESHOLDS.warned and np.isfinite(most):
-            return ConditionEstimate(most, columns)
+        return _by_last(last.estimate, ratios[-1], error)
+    return None
+
+
+def _by_last(
+    last: ConditionEstimate, ratios: tuple[float, float], error: float
+) -> ConditionEstimate | None:
+    """Return the bound by the number of a solution whose weights have these ratios, or None."""
+    least, most = (last.condition * ratio for ratio in ratios)
+    alike = max(abs(ratio - 1) for ratio in ratios) <= _RATIO_TOLERANCE
+    margin = 1 if alike else _ESTIMATE_MARGIN
+    if margin * most * error <= THRESHOLDS.warned:
+        return ConditionEstimate(most, ())
+    if len(last.columns) and least * error > THRESHOLDS.warned and np.isfinite(most):
+        return ConditionEstimate(most, last.columns)
     return None

@@ -23,6 +23,7 @@ from ..symbolic.relative_pivots import relative_pivots
 from . import refine
 from .condition import ConditionEstimate, factor_condition, hides, solution_condition, sure
 from .condition_bounds import WeightedCondition, compare
+from .measured_condition import measured_condition
 from .mixed import ImpreciseError, is_mixed
 from .null_proof import NOISE, proved_null_columns
 from .nullspace import NullSpace, null_space
@@ -135,6 +136,11 @@ class Diagnosis:
             return
         if is_mixed(factor):
             _demand_condition(factor, self.pivot_ratio)
+            self.nulls["N"] = None
+            return
+        condition = measured_condition(factor)
+        if condition is not None:
+            self.keep("N", factor.matrix_dtype, self._without_doubt(condition))
             self.nulls["N"] = None
             return
         if self.singular == "raise" and not self.regular:
@@ -304,10 +310,14 @@ class Diagnosis:
             known = factor_condition(self.factor, trans, dtype, self.certifies)
             if not self.hidden:
                 self.certifies &= known.certified
-            elif self._may_be_singular(eps_of(dtype)):
-                known = known._replace(counted=np.inf)
+            known = self._without_doubt(known)
             self.keep(trans, dtype, known)
         return known
+
+    def _without_doubt(self, condition: Condition) -> Condition:
+        """Return a condition number that suppresses no warning if A may be singular."""
+        doubtful = self.hidden and self._may_be_singular(eps_of(self.factor.matrix_dtype))
+        return condition._replace(counted=np.inf) if doubtful else condition
 
     def condition_known(self, trans: str, dtype: np.dtype) -> Condition | None:
         """Return the factor's condition number for op(A) if it was computed; else None."""

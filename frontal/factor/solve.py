@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._typing import Untyped
+from ..backend.protocol import FastSolution
 from ..cpu.host_system import HostSystem, host_system
 from ..info import SolveInfo
 from ..machine.lockfree_property import cached_property
@@ -61,33 +62,54 @@ class FactorSolver:
     def solve_fast(self, b: object, trans: str) -> Vectors | None:
         """Return `solve`'s solution for a plain vector if it needs no warning; else None.
 
-        The solution must need no refinement. The factor's condition number, which may be estimated
-        in the same call, must be small.
+        It is judged by the factor's condition number, which may be estimated in the same call; if
+        that is not small, by its own, where the factor `remeasures`.
         """
-        verdict = self.verdict
-        if trans not in ("N", "T", "H") or self.mixed:
+        verdict, factor = self.verdict, self.factor
+        if trans not in ("N", "T", "H") or self.mixed or verdict.null_space is not None:
             return None
         known = verdict.condition_known(trans, self.dtype)
-        if known is None:
-            if verdict.hidden or verdict.weighs_first or verdict.null_space is not None:
-                return None
-        elif not verdict.is_silent(known, eps_of(self.dtype)):
+        estimating = known is None and not (verdict.hidden or verdict.weighs_first)
+        silent = known is not None and verdict.is_silent(known, eps_of(self.dtype))
+        if not (estimating or silent or factor.remeasures):
             return None
         how = KNOWN
-        if known is None:
+        if estimating:
             how = CERTIFIED if verdict.certifies else ESTIMATED
-        outcome = self.factor.solve_fast(b, trans, how)
+        outcome = factor.solve_fast(b, trans, how)
         if outcome is None:
             return None
-        x, error, condition, certified = outcome
-        if known is None:
-            if not condition >= 0:
-                verdict.certifies = False
-                return None
-            known = Condition.from_estimate(condition, certified, self.dtype)
-            verdict.keep(trans, self.dtype, known)
-            verdict.certifies &= certified
-        return x if verdict.is_silent(known, error) else None
+        if estimating:
+            known = self._kept(outcome, trans)
+        if known is not None and verdict.is_silent(known, outcome.error):
+            return outcome.x
+        return outcome.x if self._needs_no_correction(outcome, trans) else None
+
+    def _kept(self, outcome: FastSolution, trans: str) -> Condition | None:
+        """Store and return the condition number of the factor, found beside a solution."""
+        if not outcome.condition >= 0:
+            self.verdict.certifies = False
+            return None
+        known = Condition.from_estimate(outcome.condition, outcome.certified, self.dtype)
+        self.verdict.keep(trans, self.dtype, known)
+        self.verdict.certifies &= outcome.certified
+        return known
+
+    def _needs_no_correction(self, outcome: FastSolution, trans: str) -> bool:
+        """Judge a solution by its own condition number; False if it is to be corrected or unknown.
+
+        See `Diagnosis.judge`.
+        """
+        if outcome.measured is None:
+            return False
+        X, B, errors = outcome.measured()
+        estimate = self.verdict.estimated(errors, X, B, trans)
+        if self.verdict.null_space is not None:
+            return False
+        if _may_improve(estimate, errors, limits_of(self.dtype, X.dtype)):
+            return False
+        self.verdict.judge(errors, estimate, X.dtype, limited=False)
+        return True
 
     def solve(
         self, b: Untyped, trans: str, steps: int | None, about: Callable[[], dict[str, Any]] | None

@@ -248,14 +248,16 @@ class LinearSystem(Protocol):
         """
         ...
 
-    def ratios(self, weights: Vectors, denominators: Vectors | None) -> tuple[float, float]:
-        """Return the least and the largest of weights / denominators; NaN if a ratio is NaN.
+    def ratios(
+        self, weights: Vectors, references: Sequence[Vectors | None]
+    ) -> list[tuple[float, float]]:
+        """Return the least and the largest of weights / reference; NaN if a ratio is NaN.
 
         Parameters
         ----------
         weights : (n,) array
-        denominators : (n,) array, optional
-            By default the row sums of |op(A)|.
+        references : sequence of (n,) arrays
+            None stands for the row sums of |op(A)|.
         """
         ...
 

@@ -37,7 +37,7 @@ class GpuFactor:
         Result of the examination of the factor, set by `learn`.
     """
 
-    backend, asynchronous = "gpu", True
+    backend, asynchronous, remeasures = "gpu", True, True
 
     outcome: FactorizationOutcome
     perturbed: int

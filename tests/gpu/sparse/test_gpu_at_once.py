@@ -171,7 +171,7 @@ def test_a_bad_solution_is_not_returned(device):
     factor = prepared(a)
     b = np.random.default_rng(0).standard_normal(81)
     wanted = factor.solve(b)
-    numeric(factor).storage.panels[...] *= np.linspace(0.2, 5, numeric(factor).storage.panels.size)
+    numeric(factor).storage.panels[...] *= 0.5
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         x = factor.solve(b)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...._typing import Untyped
-from ....backend.protocol import FastSolution
+from ....backend.protocol import FastSolution, MeasuredSolution
 from ....machine.lockfree_property import cached_property
 from ....numeric.acceptance import limits_of
 from ....numeric.condition import CERTIFIED, ESTIMATED, PROBABLE_FRACTION, enough
@@ -24,7 +24,7 @@ from .condition_estimate import WeightedProbes
 from .corrections import SolutionJudge, SolvedVector, VectorCorrections
 from .rows import Resident
 from .sweeps import SweepLaunches
-from .system import DeviceSystem, bound_of
+from .system import DeviceSystem, bound_of, errors_of
 
 # unknowns; for more the saving is negligible, and the vectors would take memory
 MAX_GRAPH_UNKNOWNS = 1 << 15
@@ -173,16 +173,23 @@ class VectorSolver:
             self._sent.send()
         run()
         x, norms = self._received(on_device), self._norms.host.tolist()
-        error = self._judge.error(norms)
+        sizes, error = norms[:6], self._judge.error(norms)
         if error < 0 and np.isfinite(norms).all():
-            error = self._corrected(factor, norms[:6])
+            error, sizes = self._corrected(factor, sizes)
             x = self._received(on_device)
+        found = FastSolution(x, error, measured=partial(self._measured, sizes))
         if how == CERTIFIED:
             bound = bound_of(*norms[6:])
-            return FastSolution(x, error, bound if bound < np.inf else -1.0, True)
+            return found._replace(condition=bound if bound < np.inf else -1.0, certified=True)
         if run.estimate is None or error < 0:
-            return FastSolution(x, error)
-        return FastSolution(x, error, run.estimate.norm(PROBABLE_FRACTION * enough(self._dtype)))
+            return found
+        condition = run.estimate.norm(PROBABLE_FRACTION * enough(self._dtype))
+        return found._replace(condition=condition)
+
+    def _measured(self, norms: list[float]) -> MeasuredSolution:
+        """Return the last solution and its errors, by its norms."""
+        errors = errors_of(np.array(norms), self._judge.by_component, self._judge.limits)
+        return MeasuredSolution(self._X[:, :1], self._B[:, :1], errors)
 
     def _received(self, on_device: bool) -> Vectors:
         """Return a copy of the solution, on the device or on the host; waits."""
@@ -196,13 +203,13 @@ class VectorSolver:
         device.wait()
         return self._fetched.host.copy()
 
-    def _corrected(self, factor: Resident, norms: list[float]) -> float:
-        """Correct the solution with these norms; see `VectorCorrections.improve`."""
+    def _corrected(self, factor: Resident, norms: list[float]) -> tuple[float, list[float]]:
+        """Correct the solution with these norms; return its error, or -1, and its norms."""
         if self._corrections is None:
             system = DeviceSystem(factor, self._trans, self._dtype)
             solved = SolvedVector(self._b, self._x, self._r)
             self._corrections = VectorCorrections(self._device, system, solved, self._judge)
-        return self._corrections.improve(norms)
+        return self._corrections.improve(norms), self._corrections.norms
 
 
 def _read_of(factor: Resident) -> tuple[bool, tuple[Array | None, ...]]:

@@ -5,6 +5,8 @@ The kernels are in condition.cu. A step has one small download.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ....numeric.linear_system import Gains
@@ -51,13 +53,14 @@ class ConditionKernels:
         self.launch("row_sums", blocks, self.n, lanes, *self._rows.arguments, sums)
         return sums
 
-    def ratios(self, weights: Array, reference: Array) -> tuple[float, float]:
-        """Return least and largest ratio of weights to `reference`, NaN if one is NaN; waits."""
+    def ratios(self, weights: Array, references: Sequence[Array]) -> list[tuple[float, float]]:
+        """Return least and largest ratio of weights to each reference, NaN if one is NaN; waits."""
         blocks = launch.probing_blocks(self.n, self.device.limits)
-        extremes = self.device.xp.empty((blocks, 2), np.float64)
-        self.launch("ratios", blocks, self.n, weights, reference, extremes)
-        least, most = self.device.download(extremes).T
-        return float(least.min()), float(most.max())
+        extremes = self.device.xp.empty((len(references), blocks, 2), np.float64)
+        for k, reference in enumerate(references):
+            self.launch("ratios", blocks, self.n, weights, reference, extremes[k])
+        by_block = self.device.download(extremes)
+        return [(float(one[:, 0].min()), float(one[:, 1].max())) for one in by_block]
 
 
 class DeviceProbes:

@@ -5,10 +5,12 @@ The kernels are in system.cu. A check of a solution is one small download.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ....machine.lockfree_property import cached_property
-from ....numeric.acceptance import judge, limits_of
+from ....numeric.acceptance import ErrorLimits, judge, limits_of
 from ....numeric.condition import PROBABLE_FRACTION
 from ....numeric.linear_system import BackwardErrors, WeightedInverseNorm
 from ...runtime.array import NULL, Array, Kernel, Value
@@ -29,6 +31,19 @@ def bound_of(largest: float, most: float) -> float:
     """Return the bound given by the two numbers of a certificate; infinity if there is none."""
     product = largest * most
     return product if 0 < product < np.inf else np.inf
+
+
+def errors_of(norms: np.ndarray, by_component: bool, limits: ErrorLimits) -> BackwardErrors:
+    """Return the errors of the solutions of one system by the norms of `DeviceSystem.sizes`."""
+    of_columns, norm = norms[:-1].reshape(-1, 5), float(norms[-1])
+    by_rows = of_columns[:, 3:]
+    by_rows[np.isnan(by_rows)] = np.inf
+    residual, solution, rhs, component, row = of_columns.T
+    errors = BackwardErrors(residual, solution, rhs, norm, component, row, by_component)
+    if len(of_columns) == 1:
+        fine = judge(of_columns[0].tolist(), norm, by_component, limits)[2]
+        errors.summary = float(row[0]), fine
+    return errors
 
 
 def widest(n: int) -> int:
@@ -222,15 +237,7 @@ class DeviceSystem:
     def _errors(self, norms: Array) -> BackwardErrors:
         """Return the errors of the solutions of one system; waits."""
         host_norms = self._entries.device.download(norms)[:, 0]
-        of_columns, norm = host_norms[:-1].reshape(-1, 5), float(host_norms[-1])
-        by_rows = of_columns[:, 3:]
-        by_rows[np.isnan(by_rows)] = np.inf
-        residual, solution, rhs, component, row = of_columns.T
-        errors = BackwardErrors(residual, solution, rhs, norm, component, row, self._by_component)
-        if len(of_columns) == 1:
-            fine = judge(of_columns[0].tolist(), norm, self._by_component, self.limits)[2]
-            errors.summary = float(row[0]), fine
-        return errors
+        return errors_of(host_norms, self._by_component, self.limits)
 
     def sizes(self, X: Array, B: Array, count: int = 1) -> tuple[Array, Array]:
         """Return residuals, and norms (5 k + 1, count) of systems of one order; nothing waits.
@@ -358,7 +365,14 @@ class DeviceSystem:
         """
         return self._condition.weights(X, B, scale)
 
-    def ratios(self, weights: Array, denominators: Array | None) -> tuple[float, float]:
+    def ratios(
+        self, weights: Array, references: Sequence[Array | None]
+    ) -> list[tuple[float, float]]:
         """See `LinearSystem`; waits."""
-        denominators = self.row_sums() if denominators is None else denominators
-        return self._condition.ratios(weights, denominators)
+        return self._condition.ratios(
+            weights, [self._kept_row_sums if v is None else v for v in references]
+        )
+
+    @cached_property
+    def _kept_row_sums(self) -> Array:
+        return self.row_sums()

@@ -1,8 +1,9 @@
 """Time sparse problems × solvers on a GPU: `python -m benchmarks.gpu.compare`.
 
 Each (problem, scalar type, solver) runs in a process of its own; results go to results/gpu.jsonl
-as JSON lines. Peers that are not installed are skipped by name. Last come the ratios to cuDSS and
-the aims, reached or short.
+as JSON lines, those of real matrices (`--matrices FOLDER`) to results/gpu_matrices.jsonl. Peers
+that are not installed are skipped by name. Last come the ratios to cuDSS and the aims, reached or
+short.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from benchmarks.gpu.worker import SOLVERS, Entry
 from benchmarks.harness import grids
 from benchmarks.harness.device import about_in_a_process
+from benchmarks.harness.problems import files, label
 from benchmarks.harness.processes import answer, chosen, installed, run_all
 from benchmarks.harness.records import Record, load
 from benchmarks.report import sparse
@@ -62,7 +64,7 @@ def measure(entry: Entry, folder: Path, timeout: float) -> Record:
     order = folder / re.sub(r"\W", "_", f"{entry.problem}_{entry.dtype}.npy")
     job = asdict(replace(entry, order=str(order)))
     result = answer("gpu.worker", job, timeout)
-    record = {k: job[k] for k in ("problem", "dtype", "solver")}
+    record = {"problem": label(entry.problem), "dtype": entry.dtype, "solver": entry.solver}
     limits = {"reps": entry.reps, "budget": entry.budget, "timeout": round(timeout, 1)}
     limits["scratch"] = entry.scratch
     return record | result | {"parameters": limits}
@@ -90,6 +92,8 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     names = ", ".join(SOLVERS)
     add("--problems", nargs="+", type=problem, default=PROBLEMS, metavar="NAME:EDGE")
+    add("--matrices", type=Path, metavar="FOLDER", help="Matrix Market files instead of problems")
+    add("--smallest", type=int, default=1000, help="least number of rows of a matrix")
     add("--dtypes", type=grids.letters, default="d", help="letters of s, d, c, z")
     add("--solvers", nargs="+", choices=SOLVERS, default=["frontal", "cudss", "cupyx"],
         metavar="NAME", help=names)  # fmt: skip
@@ -100,10 +104,14 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     add("--scratch", type=int, default=3, help="how often the whole is solved from scratch")
     add("--timeout", type=float, default=240.0, help="seconds after which an entry is ended")
     add("--total", type=float, default=520.0, help="seconds after which none is begun or goes on")
-    add("--output", type=Path, default=sparse.SPARSE)
+    add("--output", type=Path, help="by default among the results")
     add("--append", action="store_true", help="add to the results; the last of each entry stands")
     add("--list", action="store_true", help="list the entries and run nothing")
-    return parser.parse_args(given)
+    options = parser.parse_args(given)
+    if options.matrices:
+        options.problems = files(options.matrices, options.smallest)
+    options.output = options.output or (sparse.REAL if options.matrices else sparse.SPARSE)
+    return options
 
 
 def main() -> None:

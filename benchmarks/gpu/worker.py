@@ -16,21 +16,23 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from benchmarks.gpu import scratch
 from benchmarks.harness import cudss, grids
 from benchmarks.harness.device import Device, DeviceClock
-from benchmarks.harness.problems import residual, right_sides
+from benchmarks.harness.problems import is_file, kind_of, label, read, residual, right_sides
 from benchmarks.harness.processes import failure
 from benchmarks.harness.solvers import Solver
 
 WIDTH = 16  # right-hand sides of the phase solve16
+WARM_UPS = {"spd": "p3d", "symmetric": "ind3d", "general": "cd3d"}  # of real matrices, by kind
 LARGEST_HOST = 30000  # rows; CuPy's splu factorizes on the host
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One solver on one problem, ``name:edge``, in one scalar type.
+    """One solver on one problem, ``name:edge`` or a Matrix Market file, in one scalar type.
 
     ``reps`` repetitions of each phase, fewer once ``budget`` seconds are spent on it; ``order`` is
     the file through which one solver's elimination order reaches another; ``scratch`` how often
@@ -47,7 +49,7 @@ class Entry:
 
     @property
     def label(self) -> str:
-        return f"{self.problem} {self.dtype} {self.solver}"
+        return f"{label(self.problem)} {self.dtype} {self.solver}"
 
 
 class Frontal:
@@ -306,9 +308,28 @@ def from_scratch(
     return found | {"residual_scratch": residual(A, found.pop("x"), b)}
 
 
+def system_of(name: str, letter: str) -> tuple[sp.csc_array, str]:
+    """Return the matrix of a problem and its kind; that of a file in its own scalar type."""
+    if not is_file(name):
+        return grids.make(name, letter)
+    A = read(name)
+    A = sp.csc_array(A.astype(np.result_type(A.dtype, np.float64)))
+    A.sort_indices()
+    return A, kind_of(A)
+
+
+def warm_up(entry: Entry) -> str:
+    """Return a small problem that takes the same path through a solver."""
+    if not is_file(entry.problem):
+        return grids.warm_up(entry.problem)
+    A, kind = system_of(entry.problem, entry.dtype)
+    grid = "hz3d" if np.iscomplexobj(A) else WARM_UPS[kind]
+    return grids.warm_up(f"{grid}:1")
+
+
 def run(name: str, entry: Entry, device: Any, reps: int, budget: float) -> dict[str, Any]:
     """Return the record of a problem: the entry's own, or a small one before it."""
-    A, kind = grids.make(name, entry.dtype)
+    A, kind = system_of(name, entry.dtype)
     solver = SOLVERS[entry.solver].build(A, kind, device, entry)
     try:
         clock = DeviceClock(reps, budget, device.synchronize)
@@ -330,7 +351,7 @@ def measure(entry: Entry, device: Any) -> dict[str, Any]:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            run(grids.warm_up(entry.problem), entry, device, 1, 0.0)
+            run(warm_up(entry), entry, device, 1, 0.0)
             caught.clear()
             record = run(entry.problem, entry, device, entry.reps, entry.budget)
     except SkippedError as reason:

@@ -16,7 +16,7 @@ from benchmarks.harness.records import ROOT, load
 from benchmarks.report import chart, gallery, results, sparse
 from benchmarks.report.peers import CPU, FROM_SCRATCH, HEADLINES, MATRICES, PEAK, Results
 from benchmarks.report.results import STARTUP
-from benchmarks.report.sparse import H100, MEASURES, SPARSE, beside_cudss
+from benchmarks.report.sparse import H100, MEASURES, REAL, SPARSE, beside_cudss
 from benchmarks.report.tables import NO_RESULTS, behind, figure, markdown, mean
 
 LARGE = 5000  # unknowns of a real matrix whose solution is more than overhead
@@ -48,14 +48,16 @@ def real(path: Path = MATRICES) -> str:
     return markdown(header, *rows) if rows else NO_RESULTS
 
 
-def cudss(paths: Sequence[Path] = (H100, SPARSE)) -> str:
+def cudss(paths: Sequence[Path] = (H100, SPARSE, REAL)) -> str:
     """Return what is compared with cuDSS: means, ranges, and on how many problems it is behind."""
-    devices = [found for found in map(beside_cudss, paths) if found]
+    known = [(path, found) for path in paths if (found := beside_cudss(path))]
+    devices = [found for _, found in known]
     if not devices:
         return NO_RESULTS
     header = ["double precision"]
-    for found in devices:
-        header += [found.device, "range", "behind on"]
+    for path, found in known:
+        about = f"real matrices, {found.device}" if path == REAL else found.device
+        header += [about, "range", "behind on"]
     rows = [
         [title, *(cell for found in devices for cell in _beside(found, name))]
         for name, title, _ in MEASURES

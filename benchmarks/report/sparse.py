@@ -14,6 +14,7 @@ from benchmarks.harness.records import RESULTS, Record, load, newest, origin
 from benchmarks.report.tables import NO_RESULTS, aligned, count, figure, listed, markdown, mean
 
 SPARSE, H100 = RESULTS / "gpu.jsonl", RESULTS / "gpu_h100.jsonl"
+REAL = RESULTS / "gpu_matrices.jsonl"  # real matrices
 SOLVERS = ("frontal", "cudss", "cudss-same", "cupyx")
 PHASES = {"refactor": "refactor", "solve1": "solve"}  # those that have aims, and their titles
 NOTE = (
@@ -31,6 +32,7 @@ SCRATCH_NOTE = (
 MEASURES = (
     ("refactor", "refactorization", "ms"),
     ("solve1", "solve", "ms"),
+    ("solve_refined", "solve with checks", "ms"),
     ("scratch", "from scratch", "s"),
     ("scratch_analysis", "analysis", "s"),
     ("scratch_factor", "first factorization", "ms"),
@@ -38,6 +40,7 @@ MEASURES = (
     ("scratch_memory", "memory", "MiB"),
     ("memory", "memory with 16 right-hand sides", "MiB"),
 )
+THEIRS = {"solve_refined": "solve1"}  # where cuDSS has no such measure
 UNITS = {name: unit for name, _, unit in MEASURES}
 _VISIBLE = 1.005  # ratios above are printed as more than 1.00
 Case = tuple[str, str]  # problem, scalar type
@@ -92,7 +95,8 @@ class Results:
 
     def pair(self, case: Case, measure: str, rival: str = "cudss") -> list[float | None]:
         """Return our value and the rival's."""
-        return [self.value(case, solver, measure) for solver in ("frontal", rival)]
+        theirs = THEIRS.get(measure, measure)
+        return [self.value(case, "frontal", measure), self.value(case, rival, theirs)]
 
     def ratio(self, case: Case, measure: str, rival: str = "cudss") -> float | None:
         """Return ours over the rival's, or None."""
@@ -193,11 +197,14 @@ def _detail(record: Record) -> Row:
     ]
 
 
-def from_scratch(results: Results) -> list[Row]:
-    """Return header and a row a problem: each part of ours, of cuDSS's and the ratio, and means."""
+def from_scratch(results: Results, first: int = 3) -> list[Row]:
+    """Return header and a row a problem: each measure of ours, of cuDSS's and the ratio, and means.
+
+    The measures are those of `MEASURES` from the `first` on.
+    """
     header, last = ["problem", "dtype", "n"], ["geometric mean", "", ""]
     rows = [[*case, count(results.record(case).get("n"))] for case in results.beside]
-    for name, title, unit in MEASURES[2:]:
+    for name, title, unit in MEASURES[first:]:
         header += [f"{title} {unit}", "cudss", "ratio"]
         for case, row in zip(results.beside, rows, strict=True):
             row += map(figure, (*results.pair(case, name), results.ratio(case, name)))
@@ -243,7 +250,7 @@ def text(records: Iterable[Record]) -> str:
     return "\n\n".join([*parts, notes(results), aligned(*aims(results))])
 
 
-def sections(path: Path = SPARSE, other: Path = H100) -> dict[str, str]:
+def sections(path: Path = SPARSE, other: Path = H100, real: Path = REAL) -> dict[str, str]:
     """Return the parts of the report by heading; none without results."""
     records, made = load(path), {}
     if records:
@@ -259,6 +266,9 @@ def sections(path: Path = SPARSE, other: Path = H100) -> dict[str, str]:
         found = beside_cudss(file)
         if found:
             made[name] = f"{markdown(*from_scratch(found))}\n\n{summary(found)}"
+    found = beside_cudss(real)
+    if found:
+        made[": real matrices"] = f"{markdown(*from_scratch(found, 0))}\n\n{summary(found)}"
     return {f"Sparse systems on a GPU{name}": body for name, body in made.items()}
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.io
 
+import frontal
 from benchmarks.gpu import compare, scratch, worker
 from benchmarks.harness import cudss, grids
 from benchmarks.harness.processes import environment, failure
@@ -249,11 +252,11 @@ def test_aims():
 
 def test_sections(tmp_path):
     path = tmp_path / "gpu.jsonl"
-    assert sparse.sections(path, path) == {}
+    assert sparse.sections(path, path, path) == {}
     rows = [record("p2d:300", "frontal", 1, 0.2), record("p2d:300", "cudss-same", 2, 1, cudss="1")]
     rows.append({**rows[0], "problem": "p3d:30", "error": {"type": "Timeout", "message": ""}})
     path.write_text("\n".join(map(json.dumps, rows)))
-    found = sparse.sections(path, path.with_name("none"))
+    found = sparse.sections(path, *[path.with_name("none")] * 2)
     assert "| p2d:300 | d |" in found["Sparse systems on a GPU"]
     assert "Timeout" in found["Sparse systems on a GPU: details"]
     assert found["Sparse systems on a GPU: origin"].endswith("2026-01-02, commit abc.")
@@ -268,6 +271,27 @@ def test_the_entries_can_be_listed_without_a_gpu():
     done = subprocess.run(command, capture_output=True, text=True, env=environment())
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:2] == ["p2d:30 d frontal", "p2d:300 d frontal"]
+
+
+def test_files_are_problems_too(tmp_path, monkeypatch):
+    """Of a folder, those with enough rows; the name in a record is the file's."""
+    for edge in (2, 5):
+        scipy.io.mmwrite(tmp_path / f"p{edge}.mtx", frontal.problems.poisson2d(edge))
+    options = compare.arguments(["--matrices", str(tmp_path), "--smallest", "9"])
+    assert options.output == sparse.REAL
+    (entry,) = compare.plan(options, ["frontal"])
+    assert entry.label == "p5 d frontal"
+    monkeypatch.setattr(worker.Frontal, "backend", "cpu")
+    monkeypatch.setattr(worker, "WARM_UPS", {"spd": "p2d"})
+    found = worker.measure(replace(entry, reps=1, scratch=0), Host())
+    assert (found["n"], found["kind"]) == (25, "spd")
+    assert found["residual_refined"] < 1e-15
+
+
+def test_solves_with_checks_are_compared_with_those_of_a_peer_without():
+    rows = [record("p2d:300", "frontal", 1, 0.2), record("p2d:300", "cudss", 2, 0.4)]
+    rows[0]["phases"]["solve_refined"] = {"median": 0.8e-3}
+    assert sparse.Results(rows).ratios("solve_refined") == [pytest.approx(2)]
 
 
 def scratched(problem, solver, seconds, memory, **more):
@@ -342,10 +366,10 @@ def test_where_ours_is_behind(tmp_path):
         record("p3d:50", "frontal", 2, 0.2, dtype="s"),  # without a rival
     ]
     path = tmp_path / "gpu.jsonl"
-    assert sparse.sections(path, path) == {}
+    assert sparse.sections(path, path, path) == {}
     assert sparse.summary(sparse.beside_cudss(path)) == "No results yet."
     path.write_text("\n".join(map(json.dumps, rows)))
-    found = sparse.sections(path, path.with_name("none"))
+    found = sparse.sections(path, *[path.with_name("none")] * 2)
     body = found["Sparse systems on a GPU: from scratch"]
     assert "| p2d:300 | d | 900 | 3.00 | 1.00 | 3.00 | 1.50 | 0.500 | 3.00 | 900 | 300 |" in body
     assert "| p3d:50 | d | 900 | – | – | – |" in body

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..backend.host_memory import require_available
 from ..backend.protocol import HostFactor
 from ..cpu.factor import CpuFactor
 from ..cpu.finalize import FactorPlan
 from ..cpu.layout import HostLayout
 from ..cpu.small.one_system import UNSURE, pattern_of
-from ..errors import FactorMemoryError
 from ..factor.analyzed import Analyzed
-from ..machine.resources import available_memory
 from ..matrix.symmetry import is_hermitian
 from ..symbolic.scaling import Scaling
 from . import substitute
@@ -41,7 +40,7 @@ class HostSystems:
         self._pattern = pattern_of(self.symbolic, analysis.matching, self._layout.panel)
         self._place = FactorPlan(self.symbolic, self._layout.panel, "batch")
         count, n, size = values.shape[0], self.symbolic.n, int(self._layout.panel[-1])
-        _require_memory(count * size * values.dtype.itemsize)
+        require_available(count * size * values.dtype.itemsize)
         self.numbers = BatchArrays(
             values=values,
             panels=np.empty((count, max(1, size)), values.dtype),
@@ -100,9 +99,3 @@ class HostSystems:
         if symbolic.method.scaling:
             scaling = Scaling(numbers.row[i], numbers.column[i])
         return CpuFactor(symbolic.with_values(values, hermitian), host, scaling, self._place)
-
-
-def _require_memory(required: int) -> None:
-    available = available_memory()
-    if available is not None and required > available:
-        raise FactorMemoryError(required, available)

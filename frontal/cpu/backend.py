@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 from .._typing import Untyped
+from ..backend.host_memory import available_for, require_available
 from ..backend.memory_limit import Memory, byte_limit
 from ..backend.protocol import (
     DelayFailure,
@@ -33,7 +34,6 @@ from .factorize import run
 from .finalize import FactorPlan, finalize
 from .layout import HostLayout, footprint, refuse_beyond
 from .ldl import front as ldl
-from .memory import available_for, require_available
 from .small import warmup
 from .small.factorize import MAX_SMALL_COLUMNS, MAX_SMALL_LU_COLUMNS, SmallFactorizer
 from .small.warmup import CallCounter

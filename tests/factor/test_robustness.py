@@ -120,10 +120,10 @@ def test_rows_of_wildly_different_size():
 
 
 def test_not_enough_memory(monkeypatch):
-    from frontal.cpu import memory
+    from frontal.backend import host_memory
 
-    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
-    monkeypatch.setattr(memory, "_UNCHECKED_BYTES", 0)
+    monkeypatch.setattr(host_memory, "available_memory", lambda: 1000)
+    monkeypatch.setattr(host_memory, "_UNCHECKED_BYTES", 0)
     with pytest.raises(frontal.FactorMemoryError) as caught:
         frontal.factorize(problems.poisson2d(30))
     assert caught.value.available == 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._typing import Untyped
+from ...backend.host_memory import require_available
 from ...backend.memory_limit import Memory
 from ...backend.protocol import ColumnPivotFailure, HostFactor, NumericFactor, Progress
 from ...matrix.canonical import Canonical
@@ -14,7 +15,6 @@ from ...symbolic.matching import Matching
 from ...symbolic.phase import Symbolic
 from ...symbolic.scaling import Scaling, ScalingRequest, scaled, scaling_of
 from ..layout import footprint, refuse_beyond
-from ..memory import require_available
 from ..small.one_system import diagonal_places
 from .arrays import ColumnInput
 from .factor import ColumnFactor

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ....backend.host_memory import require_available
 from ....errors import FactorMemoryError
-from ....machine.resources import available_memory
 from ....machine.threads import parallel_for
 from ...runtime.array import Array
 from .. import storage as memory
@@ -75,9 +75,7 @@ def allocate(
 
 def require_host(pattern: StreamedPattern, dtype: np.dtype) -> None:
     """Raise a FactorMemoryError if the host has too little memory for the panels of a factor."""
-    size, available = host_bytes(pattern, dtype), available_memory()
-    if available is not None and size > available:
-        raise FactorMemoryError(size, available)
+    require_available(host_bytes(pattern, dtype))
 
 
 def host_bytes(pattern: StreamedPattern, dtype: np.dtype) -> int:

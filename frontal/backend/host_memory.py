@@ -1,4 +1,4 @@
-"""The memory of the system, looked up before large arrays are allocated."""
+"""Checks of the host's memory before large arrays are allocated."""
 
 from __future__ import annotations
 

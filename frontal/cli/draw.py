@@ -28,12 +28,12 @@ _STEPS = 2000  # points of a timeline
 _FILL = "Blues"
 
 
-def analysis(found: Analyzed, path: str, title: str = "") -> None:
+def analysis(analysis: Analyzed, path: str, title: str = "") -> None:
     """Draw fill, assembly tree and timeline of an analysis to a file.
 
     Parameters
     ----------
-    found : Analyzed
+    analysis : Analyzed
     path : str
         File to write; its ending selects the format, .png, .svg or .pdf.
     title : str
@@ -45,16 +45,16 @@ def analysis(found: Analyzed, path: str, title: str = "") -> None:
     ValueError
         If matplotlib does not support the ending.
     """
-    found = found.frontal
+    analysis = analysis.frontal
     figure = new_figure(11, 5.2)
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.15), height_ratios=(1.3, 1))
-    fill(figure.add_subplot(grid[:, 0]), found)
-    tree(figure.add_subplot(grid[0, 1]), found.plan)
-    timeline(figure.add_subplot(grid[1, 1]), found)
-    ordering = found.ordering.method
-    costs = f"{show.count(found.nnz_factor)} entries, {show.count(found.flops)} flops"
+    fill(figure.add_subplot(grid[:, 0]), analysis)
+    tree(figure.add_subplot(grid[0, 1]), analysis.plan)
+    timeline(figure.add_subplot(grid[1, 1]), analysis)
+    ordering = analysis.ordering.method
+    costs = f"{show.count(analysis.nnz_factor)} entries, {show.count(analysis.flops)} flops"
     named = f"{title}: " if title else ""
-    figure.suptitle(f"{named}n = {found.n}, {found.method}, {ordering}, {costs}")
+    figure.suptitle(f"{named}n = {analysis.n}, {analysis.method}, {ordering}, {costs}")
     figure.savefig(path)
 
 
@@ -88,16 +88,16 @@ def new_figure(width: float, height: float):
 # --- fill ------------------------------------------------------------------------------------
 
 
-def fill(axes: Axes, found: Analyzed) -> None:
+def fill(axes: Axes, analysis: Analyzed) -> None:
     """Draw the entries of the factor, and above the diagonal those of A in the same order."""
-    n, symbolic = found.n, found.symbolic
+    n, symbolic = analysis.n, analysis.symbolic
     if not n:
         return
     size = min(n, PIXELS)
-    lower = factor_density(found.plan, size)
+    lower = factor_density(analysis.plan, size)
     columns = np.repeat(np.arange(n), np.diff(symbolic.indptr))
-    i = inverse(found.row_perm)[symbolic.indices].astype(np.int64)
-    j = inverse(found.perm)[columns].astype(np.int64)
+    i = inverse(analysis.row_perm)[symbolic.indices].astype(np.int64)
+    j = inverse(analysis.perm)[columns].astype(np.int64)
     i, j = (np.minimum(i, j), np.maximum(i, j)) if symbolic.method.one_triangle else (i, j)
     above = _binned(i[i < j] * size // n, j[i < j] * size // n, np.ones((i < j).sum()), size)
     most = (n / size) ** 2
@@ -108,8 +108,8 @@ def fill(axes: Axes, found: Analyzed) -> None:
     axes.imshow(cells, cmap=_FILL, vmin=1e-3, vmax=1, **look)
     dots = np.where(above > 0, 1.0, np.nan)
     axes.imshow(dots, cmap="gray", vmin=1, vmax=2, extent=extent, interpolation="nearest")
-    entries = show.count(found.symbolic.indices.size)
-    axes.set_title(f"below: L, {show.count(_stored(found.plan))} entries; above: A, {entries}")
+    entries = show.count(analysis.symbolic.indices.size)
+    axes.set_title(f"below: L, {show.count(_stored(analysis.plan))} entries; above: A, {entries}")
     axes.set(xlabel="elimination order", xticks=(), yticks=())
 
 
@@ -218,18 +218,18 @@ def _places(parent: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarr
 # --- timeline --------------------------------------------------------------------------------
 
 
-def timeline(axes: Axes, found: Analyzed) -> None:
+def timeline(axes: Axes, analysis: Analyzed) -> None:
     """Draw memory and orders of fronts over the modelled time of one core.
 
     Time is that of `FrontCost`, by which fronts are amalgamated. A contribution block exists from
     its front's elimination to the assembly of the parent.
     """
-    plan, item = found.plan, found.dtype.itemsize
-    k, m = (x.astype(float) for x in found.front_sizes())
+    plan, item = analysis.plan, analysis.dtype.itemsize
+    k, m = (x.astype(float) for x in analysis.front_sizes())
     if not k.size:
         return
-    end = np.cumsum(_seconds(found))
-    factor = np.cumsum((k * (k + 1) / 2 + k * m) * found.symbolic.method.panels) * item
+    end = np.cumsum(_seconds(analysis))
+    factor = np.cumsum((k * (k + 1) / 2 + k * m) * analysis.symbolic.method.panels) * item
     block = m * m * item
     taken = block.copy()
     inner = plan.parent >= 0
@@ -255,7 +255,7 @@ def timeline(axes: Axes, found: Analyzed) -> None:
     rows = axes.twinx()
     rows.vlines(end[steps] * 1e3, 0, (k + m)[steps], color="0.35", linewidth=0.5)
     rows.set(ylabel="rows of the front", ylim=(0, 2.2 * (k + m).max()))
-    axes.set_title(f"timeline; the analysis took {sum(found.seconds.values()):.2g} s")
+    axes.set_title(f"timeline; the analysis took {sum(analysis.seconds.values()):.2g} s")
 
 
 def _seconds(analyzed: Analyzed) -> np.ndarray:

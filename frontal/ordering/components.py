@@ -125,12 +125,12 @@ class Components:
     Parameters
     ----------
     graph : Graph
-    whole : CompressedGraph, optional
-        The whole graph, with indistinguishable nodes merged if there are many, if it is known.
+    merged : CompressedGraph, optional
+        The same graph, with indistinguishable nodes merged if there are many, if it is known.
     """
 
-    def __init__(self, graph: Graph, whole: CompressedGraph | None = None) -> None:
-        self.graph, self._whole = graph, whole
+    def __init__(self, graph: Graph, merged: CompressedGraph | None = None) -> None:
+        self.graph, self._merged = graph, merged
 
     @cached_property
     def hanging(self) -> np.ndarray:
@@ -149,10 +149,10 @@ class Components:
         """METIS's input if the graph is connected; None if some nodes are ordered first or last."""
         if self.dense.size or self.hanging.size:
             return None
-        whole, graph = self._whole, self.graph
-        if (whole is None or whole.graph is graph) and graph.n <= MAX_AMD_NODES:
+        merged, graph = self._merged, self.graph
+        if (merged is None or merged.graph is graph) and graph.n <= MAX_AMD_NODES:
             return None
-        return whole or compressed(graph, np.arange(graph.n, dtype=np.int32))
+        return merged or compressed(graph, np.arange(graph.n, dtype=np.int32))
 
     @cached_property
     def _split(self) -> tuple[np.ndarray, list[CompressedGraph]]:

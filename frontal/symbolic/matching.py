@@ -134,7 +134,7 @@ def _pop(keys, items, size):
     items[k] = items[size]
 
 
-class _Search(NamedTuple):
+class _PathSearch(NamedTuple):
     """State of the search for a shortest augmenting path.
 
     A row has a distance (-1: excluded), and the entry ``came`` of column ``source`` by which it was
@@ -215,7 +215,7 @@ def _augment(problem, group, row_group):
     came, source = np.empty((2, n), np.int64)
     tree, pushed, stack = np.empty((3, n), np.int32)
     keys, items = np.empty(capacity), np.empty(capacity, np.int32)
-    search = _Search(dist, came, source, tree, pushed, stack, keys, items)
+    search = _PathSearch(dist, came, source, tree, pushed, stack, keys, items)
     failures = 0
     for root in range(n):
         if entry[root] >= 0:

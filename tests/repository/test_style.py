@@ -18,6 +18,14 @@ PAGES = (path for path in (ROOT / "docs").rglob("*.md") if path.parent.name not 
 TEXTS = [*FILES, *PAGES, *ROOT.glob("*.md"), *ROOT.glob("*.toml"), ROOT / ".ci" / "run"]
 MAX_FILE, MAX_FUNCTION = 400, 60
 MOST_ANY = 128
+MAX_PARAMETERS = 8  # positional ones of a function
+# BLAS names a product's operands one by one; compiled code that updates panels at offsets does too.
+MAX_LONG_LISTS, MAX_BLAS_PARAMETERS = 38, 14
+# words that name no thing of the field; `other` is Python's operand
+VAGUE = re.compile(
+    "of|found|given|told|made|there|here|own|kept|whole|part|one|again|at_once|put|alike|apart|meant"
+    "|sound"
+)
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|opt|home|tmp|mnt)/\w")
 OPEN_END = re.compile(r"\b(?:TODO|FIXME|XXX)\b|raise Not" + r"ImplementedError")
 
@@ -80,3 +88,50 @@ def test_types_are_named():
         with tokenize.open(path) as lines:
             count += sum(t.string == "Any" for t in tokenize.generate_tokens(lines.readline))
     assert count <= MOST_ANY
+
+
+def signatures():
+    """Yield file, name, and parameters by position and by keyword of the package's functions."""
+    for path in (path for path in FILES if name(path).startswith("frontal/")):
+        for node in ast.walk(TREES[path]):
+            if isinstance(node, ast.FunctionDef):
+                listed = node.args
+                positional = [x.arg for x in (*listed.posonlyargs, *listed.args)]
+                keywords = [x.arg for x in listed.kwonlyargs]
+                bound = positional[:1] in (["self"], ["cls"])
+                yield name(path), node.name, positional[bound:], keywords
+
+
+def test_functions_take_few_positional_parameters():
+    long = [
+        (file, function, len(positional))
+        for file, function, positional, _ in signatures()
+        if len(positional) > MAX_PARAMETERS
+    ]
+    assert {file.split("/")[1] for file, *_ in long} == {"cpu", "gpu"}  # compiled loops alone
+    assert len(long) <= MAX_LONG_LISTS, long
+    assert max(count for *_, count in long) <= MAX_BLAS_PARAMETERS
+
+
+def test_signatures_use_words_of_the_field():
+    vague = [
+        (file, function, word)
+        for file, function, positional, keywords in signatures()
+        for word in (function, *positional, *keywords)
+        if VAGUE.fullmatch(word.strip("_"))
+    ]
+    assert vague == []
+
+
+def test_class_names_are_unique():
+    defined = [
+        (node.name, name(path))
+        for path, tree in TREES.items()
+        if name(path).startswith("frontal/")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    ]
+    places: dict[str, list[str]] = {}
+    for title, file in defined:
+        places.setdefault(title, []).append(file)
+    assert {title: files for title, files in places.items() if len(files) > 1} == {}

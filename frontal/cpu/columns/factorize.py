@@ -25,7 +25,7 @@ MAX_FILL_RATIO = 4  # of the entries of L and U to the predicted ones, before LU
 FACTORIZED, NULL_PIVOT, FILLED = 0, 1, 2
 
 
-class _Search(NamedTuple):
+class _PivotSearch(NamedTuple):
     """The state of the searches and of the choice of pivots.
 
     Attributes
@@ -205,7 +205,7 @@ def _copy_between(matrix, j, low, upper_row, upper, size):
 @allocating
 def _new_search(n):
     number = np.arange(n).astype(np.int32)
-    return _Search(
+    return _PivotSearch(
         np.full(n, np.int32(-1)), np.empty(n, np.int32), np.zeros(n, np.int64),
         np.full(n, np.int32(-1)), np.empty(n, np.int32), np.empty(n, np.int64),
         np.empty(n, np.int32), number, number.copy(),

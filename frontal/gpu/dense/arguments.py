@@ -34,7 +34,7 @@ class Argument:
     vectors: bool = False  # the user passed vectors, which are stored as matrices of one column
 
     @classmethod
-    def of(cls, arrays: Arrays, device: Device, vectors: bool = False) -> Argument:
+    def from_arrays(cls, arrays: Arrays, device: Device, vectors: bool = False) -> Argument:
         """Describe matrices with contiguous columns, or a list of vectors."""
         vectors = arrays.form.vectors if isinstance(arrays, Listed) else vectors
         return cls(arrays, described(arrays, device), vectors)
@@ -70,10 +70,10 @@ class Argument:
         if isinstance(self.arrays, Listed):
             rows, columns, _ = np.broadcast_arrays(m, n, self.batch.m)
             form = Form.dense(dtype, rows, columns, vectors)
-            return Argument.of(Listed.new(form, device, zero), device)
+            return Argument.from_arrays(Listed.new(form, device, zero), device)
         make = device.xp.zeros if zero else device.xp.empty
         arrays = make((*self.arrays.shape[:-2], int(n), int(m)), dtype).swapaxes(-1, -2)
-        return Argument.of(arrays, device, vectors)
+        return Argument.from_arrays(arrays, device, vectors)
 
 
 def argument(
@@ -114,7 +114,7 @@ def argument(
         refuse_overlap(name, described(matrices, device))
     elif write or not ready:
         matrices = copied(matrices, device)
-    return Argument.of(matrices, device, are_vectors)
+    return Argument.from_arrays(matrices, device, are_vectors)
 
 
 def source(

@@ -84,7 +84,7 @@ class Sides:
         m, n = (np.concatenate(x) for x in zip(sizes, others, strict=True))
         device, count = operand.batch.device, operand.batch.count
         sides = Listed.new(Form.dense(operand.batch.dtype, m, n), device)
-        self.left, self.right = (Argument.of(x, device) for x in sides.halves())
+        self.left, self.right = (Argument.from_arrays(x, device) for x in sides.halves())
         batch, indices = described(sides, device), np.arange(count)
         self.u = subset(batch, indices + count * turned)
         self.v = subset(batch, indices + count * ~turned)

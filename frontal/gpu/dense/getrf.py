@@ -16,7 +16,7 @@ from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
 from ..runtime.limits import Limits
 from . import blas3, launch
-from .getrf_panels import Factorization, by_panels
+from .getrf_panels import LuFactorization, by_panels
 from .getrs import interchange, solve_in_registers
 from .launch.lu import GetrfTuning, RowsPlan
 from .operands import (
@@ -69,7 +69,10 @@ def getrf(
             pivot_array = pivots.keep[0]
             pivot_array -= 1
         return a.run("getrf_info", (1,), (launch.lu.getrf_info(),), (a.locator, info))
-    lu, sizes = Factorization(a, pivots, info, tiny, first, source), (a.m.tobytes(), a.n.tobytes())
+    lu, sizes = (
+        LuFactorization(a, pivots, info, tiny, first, source),
+        (a.m.tobytes(), a.n.tobytes()),
+    )
     for kind, members in _kinds(*sizes, a.dtype, a.device.limits, numbers, variant):
         _FACTOR[kind](lu, members)
     return None
@@ -223,7 +226,7 @@ def _group(
 # --- in registers --------------------------------------------------------------------------------
 
 
-def _tiny(lu: Factorization, members: np.ndarray) -> None:
+def _tiny(lu: LuFactorization, members: np.ndarray) -> None:
     _in_registers("getrf_tiny", lu.a, members, lu.locators, lu.results, lu.constants)
 
 
@@ -263,7 +266,7 @@ def _register_blocks(device: Device, sides: bytes, dtype: np.dtype) -> tuple[Val
 # --- in shared memory ----------------------------------------------------------------------------
 
 
-def _block(lu: Factorization, members: np.ndarray) -> None:
+def _block(lu: LuFactorization, members: np.ndarray) -> None:
     a, device = lu.a, lu.a.device
     m, n = int(a.m[members].max()), int(a.n[members].max())
     plan = launch.lu.getrf_block(m, n, a.dtype, device.limits, launch.tuning("getrf", device.name))
@@ -274,7 +277,7 @@ def _block(lu: Factorization, members: np.ndarray) -> None:
     a.run("getrf_block", grid, threads, arguments, plan.shared, **lu.constants)
 
 
-def _left_looking(lu: Factorization, members: np.ndarray) -> None:
+def _left_looking(lu: LuFactorization, members: np.ndarray) -> None:
     a, device, m = lu.a, lu.a.device, int(lu.a.m[members].max())
     plan = launch.lu.getrf_left(m, a.dtype, device.limits, launch.tuning("getrf", device.name))
     assert plan is not None

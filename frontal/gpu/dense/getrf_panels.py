@@ -28,7 +28,7 @@ def first_row(first: int) -> dict[str, int]:
     return {} if first == 1 else {"FIRST_ROW": first}
 
 
-class Factorization(NamedTuple):
+class LuFactorization(NamedTuple):
     """Operands and options of a call of ``getrf``."""
 
     a: MatrixBatch
@@ -55,7 +55,7 @@ class Factorization(NamedTuple):
         return ({"PERTURB": 1} if self.tiny else {}) | first_row(self.first) | into
 
 
-def by_panels(lu: Factorization, members: np.ndarray) -> None:
+def by_panels(lu: LuFactorization, members: np.ndarray) -> None:
     """Factor by panels, each followed by its update of the other columns."""
     a, device = lu.a, lu.a.device
     assert lu.source is None
@@ -76,7 +76,7 @@ def by_panels(lu: Factorization, members: np.ndarray) -> None:
 class Panels:
     """A factorization by panels in progress: its matrices, and the lists of moved rows."""
 
-    def __init__(self, lu: Factorization, members: np.ndarray, plan: PanelPlan) -> None:
+    def __init__(self, lu: LuFactorization, members: np.ndarray, plan: PanelPlan) -> None:
         self.lu, self.a, self.plan = lu, lu.a, plan
         steps = np.minimum(self.a.m, self.a.n)
         self.members = members[np.argsort(-steps[members], kind="stable")]

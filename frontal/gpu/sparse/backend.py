@@ -106,9 +106,9 @@ class GpuBackend:
             factor = factor_of(begun.matrix, before.storage)  # while the device computes
             factor.learn(begun.state.read())
         else:
-            given = GivenValues(values, scaling, on_device=on_device, hermitian=hermitian)
+            inputs = GivenValues(values, scaling, on_device=on_device, hermitian=hermitian)
             with self._reporting_errors(dtype, values.dtype):
-                factor = self._compute(given, dtype, least, before, memory=memory)
+                factor = self._compute(inputs, dtype, least, before, memory=memory)
         if factor.place.uneven and factor.health().finite:
             with self._reporting_errors(dtype, values.dtype):
                 factor = self._matched(factor, least)
@@ -156,7 +156,7 @@ class GpuBackend:
 
     def _compute(
         self,
-        given: GivenValues,
+        inputs: GivenValues,
         dtype: np.dtype,
         tiny: float,
         before: GpuFactor | None,
@@ -167,9 +167,9 @@ class GpuBackend:
 
         With an `examination` other than the matrix's own, nothing waits, and `learn` is not called.
         """
-        values = np.dtype(given.values.dtype)
+        values = np.dtype(inputs.values.dtype)
         pattern = self._begin(dtype, values, memory) if before is None else self.pattern
-        matrix = DeviceMatrix(self.entries, given)
+        matrix = DeviceMatrix(self.entries, inputs)
         if before is None:  # before waiting for lists and offsets
             matrix.send()
             pattern.send(self.entries.copy_bytes)
@@ -189,8 +189,8 @@ class GpuBackend:
         place = factor.place
         matrix, wanted = place.host, place.wanted or ScalingRequest()
         scaling = scaling_of(matrix, wanted, self.symbolic.method.one_triangle)
-        given = GivenValues(place.values, scaling, hermitian=place.hermitian)
-        return self._compute(given, factor.dtype, tiny, factor)
+        inputs = GivenValues(place.values, scaling, hermitian=place.hermitian)
+        return self._compute(inputs, factor.dtype, tiny, factor)
 
     def _allocated(
         self, pattern: DevicePattern, matrix: DeviceMatrix, dtype: np.dtype

@@ -44,12 +44,12 @@ class DeviceMatrix:
         Of rows and columns.
     """
 
-    def __init__(self, entries: PatternEntries, given: GivenValues) -> None:
-        self.values: Array = given.values
-        self.entries, self.hermitian, self.on_device = entries, given.hermitian, given.on_device
-        self._host_values = None if given.on_device else given.values
-        self._borrowed, self._sent = given.borrowed, False
-        scaling, self.scales = given.scaling, given.scales
+    def __init__(self, entries: PatternEntries, inputs: GivenValues) -> None:
+        self.values: Array = inputs.values
+        self.entries, self.hermitian, self.on_device = entries, inputs.hermitian, inputs.on_device
+        self._host_values = None if inputs.on_device else inputs.values
+        self._borrowed, self._sent = inputs.borrowed, False
+        scaling, self.scales = inputs.scaling, inputs.scales
         self.wanted = scaling if isinstance(scaling, ScalingRequest) else None
         self._scaling = scaling if isinstance(scaling, Scaling) else None
         self._equilibration: Equilibration | None = None

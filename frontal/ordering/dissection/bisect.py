@@ -13,7 +13,7 @@ import numpy as np
 from ...compile.jit import allocating, jit
 from .coarsen import coarser
 from .graph import Levels, Weighted, level, scrambled
-from .improve import Limits, make_work, refine
+from .improve import SideLimits, make_work, refine
 from .start import ALL, first_separator
 
 COARSEST_NODES = 100  # at which coarsening ends
@@ -79,7 +79,7 @@ def bisect(levels, seed, stop):
     total = np.int64(0)
     for v in range(coarsest.weight.size):
         total += coarsest.weight[v]
-    limits = Limits(np.int64(MAX_SIDE_SHARE * total), np.int64(ALL))
+    limits = SideLimits(np.int64(MAX_SIDE_SHARE * total), np.int64(ALL))
     graphs, maps = _coarsened(coarsest, total, count - 1, COARSEST_NODES, seed, stop)
     work = make_work(levels.first[1])
     where = np.zeros(graphs[-1].weight.size, np.int8)

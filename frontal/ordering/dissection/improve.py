@@ -30,8 +30,8 @@ COLUMNS = 8
 MEMBERS, PULLED, MOVES, PASS = 2, 3, 4, 5
 
 
-class Limits(NamedTuple):
-    """Limits of the weight of a side: absolute, and in percent of the weight of both sides."""
+class SideLimits(NamedTuple):
+    """SideLimits of the weight of a side: absolute, and in percent of the weight of both sides."""
 
     weight: np.int64
     share: np.int64

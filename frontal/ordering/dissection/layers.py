@@ -16,7 +16,7 @@ import numpy as np
 from ...compile.jit import allocating, inner, jit
 from .bisect import MAX_SIDE_SHARE
 from .graph import SEPARATOR, Weighted
-from .improve import Limits, make_work, refine
+from .improve import SideLimits, make_work, refine
 from .start import ALL
 
 MAX_SEARCHES = 3  # for a separator
@@ -39,7 +39,7 @@ class Marked(NamedTuple):
     place: np.ndarray
 
 
-class _Search(NamedTuple):
+class _LevelSearch(NamedTuple):
     """Layers of a breadth-first search.
 
     Layer k is ``queue[first[k] : first[k + 1]]``; all layers before it weigh ``below[k]``.
@@ -182,7 +182,7 @@ def _refined(graph, first, below, k, low, count):
     # nodes outside the band do not move
     graph.weight[size], graph.weight[size + 1] = weight[0], weight[1]
     max_weight = max(np.int64(MAX_SIDE_SHARE * below[count]), max(weight[0], weight[1]))
-    refine(graph, where, weight, make_work(size + 2), Limits(max_weight, np.int64(ALL)))
+    refine(graph, where, weight, make_work(size + 2), SideLimits(max_weight, np.int64(ALL)))
     return where, weight
 
 
@@ -249,7 +249,7 @@ def cut(graph, begin, names, start, above, stop):
     layers, sums, layer, layered = first[:0], below[:0], np.int64(0), np.int64(0)
     best_share, starts = np.inf, np.full(1, start, np.int32)
     for turn in range(MAX_SEARCHES):
-        search = _Search(queue, first, below)
+        search = _LevelSearch(queue, first, below)
         count = _find_layers(graph, stamp, names, starts, search, stop)
         if count == 0:
             break

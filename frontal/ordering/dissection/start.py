@@ -10,7 +10,7 @@ import numpy as np
 
 from ...compile.jit import allocating, inner
 from .graph import SEPARATOR, scrambled
-from .improve import Limits, is_better, refine
+from .improve import SideLimits, is_better, refine
 
 ATTEMPTS = 8
 MAX_CUT_PASSES = 4  # passes over an edge cut
@@ -157,7 +157,7 @@ def first_separator(graph, total, limits, work, seed, best, best_weight):
         _cover(graph, where[turn], weight[turn])
         lightest = min(lightest, weight[turn, SEPARATOR])
     share = np.int64(FAIR if HEAVY_FRACTION * lightest > total else ALL)
-    limits = Limits(limits.weight, share)
+    limits = SideLimits(limits.weight, share)
     chosen = 0
     for turn in range(1, ATTEMPTS):
         if is_better(weight[turn], weight[chosen], limits):

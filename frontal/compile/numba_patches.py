@@ -2,6 +2,14 @@
 
 The patches are active while functions of this package are compiled, under Numba's global lock, and
 are removed afterwards. They skip work that this package does not need.
+
+User seconds of a first `solve` with Numba 0.68, on an empty cache: 13.9, without all of this 21.0;
+without a single one of them
+
+- the pause of garbage collection: 16.5
+- `_remembered`: 15.4
+- `_without_values`: 14.9
+- `_CalleeFlags` and `_as_bitcode`: 14.6
 """
 
 from __future__ import annotations
@@ -13,8 +21,6 @@ from collections.abc import Callable, Iterator
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompilerBase, Flags
-from numba.core.postproc import PostProcessor, VariableLifetime
-from numba.core.transforms import canonicalize_cfg
 from numba.core.types.functions import BaseFunction
 
 from .._typing import Untyped
@@ -118,24 +124,6 @@ def _as_bitcode(compile_: Callable[[Untyped], Untyped]) -> Callable[[Untyped], U
     return compiled
 
 
-def _post_processed(run: Callable[..., None]) -> Callable[..., None]:
-    """Wrap `run` so that it finds the lifetimes of variables only when they are used.
-
-    Numba finds them after each pass, but uses them only in the last one and in generators.
-    """
-
-    def processed(self: Untyped, emit_dels: bool = False, **named: object) -> None:
-        code = self.func_ir
-        if emit_dels or code.is_generator:
-            run(self, emit_dels, **named)
-            return
-        code.blocks = canonicalize_cfg(code.blocks)
-        code.variable_lifetime = VariableLifetime(code.blocks)
-        code.generator_info = None
-
-    return processed
-
-
 def _remembered(resolve: Callable[..., Untyped]) -> Callable[..., Untyped]:
     """Cache `resolve`, which resolves a function for a context and types, for operators."""
 
@@ -172,7 +160,6 @@ def _without_values(resolve: Callable[..., Untyped]) -> Callable[..., Untyped]:
 
 PATCHES: tuple[tuple[type, str, Callable[..., Untyped]], ...] = (  # wrappers of methods
     (CompilerBase, "_compile_bytecode", _as_bitcode),
-    (PostProcessor, "run", _post_processed),
     (BaseFunction, "get_call_type", _remembered),
     (types.Dispatcher, "get_call_type", _without_values),
 )

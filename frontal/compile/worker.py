@@ -1,6 +1,6 @@
 """Worker process that compiles functions and stores them in the cache folder.
 
-Started by `workers`. Lines of JSON arrive on stdin: first the folders, then kinds of systems. The
+Started by `workers` with a folder of `CompileLocks`, in which a file requests a kind of system. The
 process exits when all functions are compiled and no more are requested, or with its parent.
 """
 
@@ -12,7 +12,6 @@ import gc
 import importlib
 import json
 import os
-import queue
 import shutil
 import signal
 import sys
@@ -26,10 +25,10 @@ import numba
 from .._typing import Untyped
 from . import jit, locks, manifest
 
-_FIRST = 30.0  # seconds to wait for the first request
-_LISTEN = 5.0  # seconds to wait for another request
+_LISTEN = 5.0  # seconds to wait for a request
 _STUCK = 60.0  # seconds without progress after which the rest is left to others
 _PAUSE = 0.02  # seconds between two checks
+_REQUEST = "kind "  # first characters of files that request
 _DONE = b"done"
 
 
@@ -48,6 +47,11 @@ def is_done(kind: str) -> bool:
     return mark_of(kind).read_bytes() == _DONE
 
 
+def request(folder: Path, kind: str) -> None:
+    """Request the functions of a kind of system from the workers of a folder."""
+    (folder / (_REQUEST + kind)).touch()
+
+
 class CompileJob(NamedTuple):
     """A function to compile."""
 
@@ -63,14 +67,22 @@ class CompileQueue:
     ----------
     claims : CompileLocks
         Shared with the other processes.
+    folder : path
+        Folder of requests.
+
+    Attributes
+    ----------
+    remaining : list of int
+        Items of the manifest that are requested and not compiled.
     """
 
-    def __init__(self, claims: locks.CompileLocks) -> None:
-        self._claims = claims
+    def __init__(self, claims: locks.CompileLocks, folder: Path) -> None:
+        self.remaining: list[int] = []
+        self._claims, self._folder = claims, folder
         self._manifest = manifest.known()
         self._levels = self._manifest.levels()
         self._kinds: set[str] = set()
-        self._remaining: list[int] = []
+        self._marked: set[str] = set()  # kinds marked as compiled
         self._finished: set[int] = set()
         self._job = functools.cache(self._new_job)
 
@@ -82,33 +94,36 @@ class CompileQueue:
                 importlib.import_module(module)
         numba.njit(lambda: None).compile(())
 
-    def add(self, kinds: list[str]) -> None:
-        """Add the functions that systems of these kinds need."""
-        self._kinds |= {*kinds}
-        items = enumerate(self._manifest.items)
-        wanted = {k for k, item in items if self._kinds & {*item.kinds}} - self._finished
-        self._remaining = sorted(wanted, key=lambda k: -self._levels[k])
-
     def step(self) -> bool:
         """Compile one function that is ready and that no other process compiles; return whether."""
-        for place in [*self._remaining]:
+        self._read_requests()
+        for place in [*self.remaining]:
             if self._is_finished(place):
-                self._remaining.remove(place)
+                self.remaining.remove(place)
             elif all(map(self._is_finished, self._manifest.items[place].needs)):
                 job = self._job(place)
                 if job is not None and self._claims.take(job.path.name):
                     self._compile(place, job)
                     return True
+        if not self.remaining:
+            self._mark_done()
         return False
 
-    def done(self) -> bool:
-        """Return whether nothing is left; if so, mark the kinds as compiled on disk."""
-        if self._remaining:
-            return False
-        for kind in self._kinds:
+    def _read_requests(self) -> None:
+        files = self._folder.glob(f"{_REQUEST}*")
+        kinds = {path.name.removeprefix(_REQUEST) for path in files}
+        if kinds <= self._kinds:
+            return
+        self._kinds |= kinds
+        items = enumerate(self._manifest.items)
+        wanted = {k for k, item in items if self._kinds & {*item.kinds}} - self._finished
+        self.remaining = sorted(wanted, key=lambda k: -self._levels[k])
+
+    def _mark_done(self) -> None:
+        for kind in self._kinds - self._marked:
+            self._marked.add(kind)
             with contextlib.suppress(OSError):
                 mark_done(kind)
-        return True
 
     def _compile(self, place: int, job: CompileJob) -> None:
         try:
@@ -142,38 +157,24 @@ def main() -> None:
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     settings = json.loads(sys.stdin.readline())
-    if settings["sources"] == jit.SOURCES:  # the package has not changed since
-        jit._FOLDER = Path(settings["folder"])
-        requests: queue.Queue[list[str]] = queue.Queue()
-        claims = Path(settings["claims"])
-        threading.Thread(target=_listen, args=(requests, claims), daemon=True).start()
-        locks.active = locks.CompileLocks(claims, settings["who"])
-        work = CompileQueue(locks.active)
-        work.prepare()
-        with contextlib.suppress(queue.Empty):
-            _work_off(work, requests)
-    os._exit(0)
-
-
-def _listen(requests: queue.Queue[list[str]], claims: Path) -> None:
-    """Queue the requests; exit the process when the parent closes the stream."""
-    for line in sys.stdin:
-        requests.put(json.loads(line))
-    shutil.rmtree(claims, ignore_errors=True)
-    os._exit(0)
-
-
-def _work_off(work: CompileQueue, requests: queue.Queue[list[str]]) -> None:
-    """Compile what is requested; raise queue.Empty if no request arrives."""
-    work.add(requests.get(timeout=_FIRST))
+    if settings["sources"] != jit.SOURCES:  # the package has changed since
+        os._exit(0)
+    folder, jit._FOLDER = Path(settings["claims"]), Path(settings["folder"])
+    threading.Thread(target=_end_with_parent, args=(folder,), daemon=True).start()
+    locks.active = locks.CompileLocks(folder, settings["who"])
+    queue = CompileQueue(locks.active, folder)
+    queue.prepare()
     progress = time.monotonic()
-    while time.monotonic() - progress < _STUCK:
-        with contextlib.suppress(queue.Empty):
-            work.add(requests.get_nowait())
-        if work.step():
-            progress = time.monotonic()
-        elif work.done():
-            work.add(requests.get(timeout=_LISTEN))
+    while time.monotonic() - progress < (_STUCK if queue.remaining else _LISTEN):
+        if queue.step():
             progress = time.monotonic()
         else:
             time.sleep(_PAUSE)
+    os._exit(0)
+
+
+def _end_with_parent(folder: Path) -> None:
+    """Exit the process when the parent, which writes no more, closes the stream."""
+    sys.stdin.read()
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)

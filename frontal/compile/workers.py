@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,11 +27,10 @@ from . import jit, locks, worker
 
 MAX_PROCESSES = 8  # workers
 _BYTES = 4 * 10**8  # memory of a worker
-_ABANDONED = 120.0  # seconds after which another process may compile a marked kind
 _CODE = "import sys; sys.path[:] = sys.argv[1:]; from frontal.compile import worker; worker.main()"
 
 _first = not jit._FOLDER.is_dir()  # nothing has ever been compiled here
-_asked: set[tuple[str, str, np.dtype | None]] = set()  # kinds that were requested
+_asked: set[str] = set()  # kinds that were requested
 _pools: list[WorkerPool] = []  # at most one
 
 
@@ -75,15 +73,14 @@ def compile_for(backend: str, what: str, dtype: np.dtype | None = None) -> None:
         Name of a method, ``"dissection"`` or ``"layers"``.
     dtype : numpy.dtype, optional
     """
-    asked = backend, what, dtype
-    if asked in _asked:
+    kind = " ".join(str(word) for word in (backend, what, dtype) if word is not None)
+    if kind in _asked:
         return
-    _asked.add(asked)
-    kind = " ".join(str(word) for word in asked if word is not None)
-    if (number := count()) and _claimed(kind):
+    _asked.add(kind)
+    if (number := count()) and _is_first(kind):
         with contextlib.suppress(OSError):  # no process or memory available
-            pool = _pools[-1] if _pools and _pools[-1].ask([kind]) else _start(number, kind)
-            pool.kinds.append(kind)
+            if not (_pools and _pools[-1].ask([kind])):
+                _start(number, kind)
 
 
 def compile_all(kinds: Sequence[str], number: int) -> None:
@@ -93,26 +90,18 @@ def compile_all(kinds: Sequence[str], number: int) -> None:
             _start(number, *kinds).wait()
 
 
-def _claimed(kind: str) -> bool:
-    """Return whether this process is the first to compile for a kind."""
-    mark = worker.mark_of(kind)
+def _is_first(kind: str) -> bool:
+    """Return whether this process is the first to compile for a kind, and mark the kind."""
     try:
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            mark.touch(exist_ok=False)
-            return True
-        if time.time() - mark.stat().st_mtime > _ABANDONED and not worker.is_done(kind):
-            mark.touch()
-            return True
+        jit._FOLDER.mkdir(parents=True, exist_ok=True)
+        worker.mark_of(kind).touch(exist_ok=False)
     except OSError:
-        pass
-    return False
+        return False
+    return True
 
 
 def _start(number: int, *kinds: str) -> WorkerPool:
-    pool = WorkerPool(number)
-    if kinds:
-        pool.ask(kinds)
+    pool = WorkerPool(number, kinds)
     _pools[:] = [pool]
     return pool
 
@@ -124,6 +113,8 @@ class WorkerPool:
     ----------
     number : int
         Number of processes.
+    kinds : sequence of str
+        Kinds of systems to begin with.
 
     Attributes
     ----------
@@ -136,12 +127,13 @@ class WorkerPool:
         If no process can be started.
     """
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, kinds: Sequence[str] = ()) -> None:
         self.kinds: list[str] = []
         self._folder = Path(tempfile.mkdtemp(prefix="frontal-helpers-"))
         self._workers: list[subprocess.Popen[bytes]] = []
         self._locks = locks.CompileLocks(self._folder, "main", self._workers)
         self._reaper = Job(self._reap)
+        self.ask(kinds)
         try:
             for _ in range(number):
                 self._add()
@@ -161,16 +153,25 @@ class WorkerPool:
             bufsize=0,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
-        who = str(len(self._workers))
+        settings = {
+            "folder": str(jit._FOLDER.absolute()),
+            "claims": str(self._folder),
+            "who": str(len(self._workers)),
+            "sources": jit.SOURCES,
+        }
         self._workers.append(process)
-        folders = {"folder": str(jit._FOLDER.absolute()), "claims": str(self._folder)}
-        _write(process, {**folders, "who": who, "sources": jit.SOURCES})
+        with contextlib.suppress(OSError):  # the process has ended
+            process.stdin.write(json.dumps(settings).encode() + b"\n")  # type: ignore[union-attr]
 
     def ask(self, kinds: Sequence[str]) -> bool:
-        """Request kinds; return whether a worker still listens."""
-        listening = [process for process in self._workers if process.poll() is None]
-        delivered = [_write(process, kinds) for process in listening]
-        return any(delivered)
+        """Request kinds; return whether a worker is running."""
+        try:
+            for kind in kinds:
+                worker.request(self._folder, kind)
+        except OSError:  # all workers have ended
+            return False
+        self.kinds += kinds
+        return any(process.poll() is None for process in self._workers)
 
     def wait(self) -> None:
         """Wait until the workers are done."""
@@ -203,15 +204,6 @@ class WorkerPool:
         if locks.active is self._locks:
             locks.active = None
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _write(process: subprocess.Popen[bytes], what: object) -> bool:
-    """Send a line to a worker; return whether it has its input open."""
-    try:
-        process.stdin.write(json.dumps(what).encode() + b"\n")  # type: ignore[union-attr]
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _at_exit() -> None:

@@ -114,12 +114,27 @@ def test_one_pool_for_each_kind(folder, monkeypatch):
     workers._asked.clear()  # as another process
     workers.compile_for("cpu", "lu", DOUBLE)
     assert begun == [("cpu cholesky float64",), ("cpu lu float64",)]
-    os.utime(worker.mark_of("cpu lu float64"), (0, 0))  # by a process that ended before it was done
-    workers._asked.clear()
+
+
+def test_kind_of_killed_worker_is_compiled_by_another_process(folder, monkeypatch):
+    monkeypatch.setattr(workers, "_CODE", "import time; time.sleep(60)")
     workers.compile_for("cpu", "lu", DOUBLE)
-    workers._asked.clear()
+    (pool,) = workers._pools
+    assert not worker.is_done("cpu lu float64")
+    pool.end()
+    assert not worker.mark_of("cpu lu float64").exists()
+
+
+def test_request_of_running_workers_starts_no_pool(folder, monkeypatch):
+    monkeypatch.setattr(workers, "_CODE", "import time; time.sleep(60)")
     workers.compile_for("cpu", "lu", DOUBLE)
-    assert begun[2:] == [("cpu lu float64",)]
+    workers.compile_for("cpu", "dissection")
+    (pool,) = workers._pools
+    requested = sorted(path.name for path in pool._folder.iterdir())
+    assert requested == ["kind cpu dissection", "kind cpu lu float64"]
+    pool.end()
+    workers.compile_for("cpu", "cholesky", DOUBLE)
+    assert workers._pools[0] is not pool
 
 
 def test_none(folder, monkeypatch):

@@ -26,6 +26,7 @@ from .model import CostModel
 __all__ = ["METHODS", "Graph", "MetisNotFoundError", "Ordering", "adjacency", "order"]
 
 METHODS = ("auto", "amd", "dissection", "layers", "metis", "nesdis", "rcm", "natural", "given")
+_OF_GRAPH = {"rcm": band.rcm, "natural": band.natural}  # functions of a graph alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +149,7 @@ def order(
     elif method == "given":
         candidates.add("given", _permutation(perm, graph.n))
     else:
-        candidates.add(method, band.rcm(graph) if method == "rcm" else band.natural(graph))
+        candidates.add(method, _OF_GRAPH[method](graph))
     seconds = time.perf_counter() - start
     return Ordering(
         candidates.perm,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import frontal
 from frontal.errors import FrontalError
 from frontal.ordering import METHODS, MetisNotFoundError, adjacency, auto, candidates, metis, order
 from frontal.ordering.candidates import Candidates
@@ -372,3 +375,11 @@ def test_a_dissection_that_is_sooner_done_spares_minimum_degree(monkeypatch):
     monkeypatch.setattr(auto, "MAX_MESH_HEIGHT", 0.0)  # no separators: minimum degree may win
     assert "amd" in order(graph, reuse=1e9, **many).tried
     assert "amd" not in order(graph, **many).tried  # but there is not much to be won
+
+
+@pytest.mark.parametrize("method", SEARCHED)
+def test_every_method_is_documented(method):
+    guide = Path(__file__).resolve().parents[2] / "docs" / "guide" / "orderings.md"
+    assert f'| `"{method}"` |' in guide.read_text(encoding="utf-8")
+    for function in (order, frontal.solve):
+        assert f'``"{method}"``' in (function.__doc__ or "")

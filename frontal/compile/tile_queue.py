@@ -15,9 +15,9 @@ from .jit import inner
 
 # Entries of the shared int64 array. The last one numbers phases; entries between are for others.
 WORD, TILES, DONE, KIND, FRONT, STEP, QUIT = np.arange(7)
-STATE_SIZE = 16
-CLOSED = -1
-_TILE = (1 << 32) - 1
+STATE_SIZE = 16  # entries
+CLOSED = -1  # word without an open phase
+_TILE = (1 << 32) - 1  # bits of a word that hold its next tile
 
 
 @inner

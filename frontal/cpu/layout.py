@@ -21,7 +21,7 @@ from ..symbolic.phase import Symbolic
 from ..symbolic.plan import Plan, front_flops
 from ..symbolic.subtrees import split_subtrees
 
-_SUBTREES_PER_THREAD = 8
+_SUBTREES_PER_THREAD = 8  # of unequal work, so that threads end at about the same time
 
 
 @dataclass(frozen=True)

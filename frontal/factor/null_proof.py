@@ -18,7 +18,7 @@ from .extreme_scales import Scaled
 NOISE = 100  # roundings of the scaled matrix: smaller pivots may be rounding errors
 MAX_NULL_ROUNDINGS = 4  # largest |A' v| of a unit vector v that proves A singular
 _MAX_VECTORS = 8  # more null vectors are left to `null_space`
-_MAX_CORRECTIONS = 3
+_MAX_CORRECTIONS = 3  # of null vectors, by solves with their residuals
 _MIN_COMPONENT = 64  # roundings of the largest component; smaller ones are set to zero
 
 

@@ -11,8 +11,8 @@ from ..numeric import refinement
 from ..numeric.acceptance import NORMWISE_WEIGHT, ErrorLimits
 from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors
 
-_GMRES_CYCLES = 20
-_GMRES_SIZE = 40
+_GMRES_CYCLES = 20  # restarts
+_GMRES_SIZE = 40  # vectors of a cycle
 
 
 def solve(

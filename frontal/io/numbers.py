@@ -36,7 +36,7 @@ _FRACTION = 52  # bits of the fraction of a float64
 _MAX_EXACT_INTEGER = np.uint64(1 << 53)  # all integers up to this one are exact in float64
 _ROUNDED_BITS = np.uint64(0x7FF)  # bits of a normalized integer beyond the precision of float64
 _MAX_TENTH, _MAX_SIGNED = np.uint64((1 << 64) // 10), np.uint64((1 << 63) - 1)
-_MAX_INDEX = 1 << 62
+_MAX_INDEX = 1 << 62  # stands for all larger integers, which index no matrix
 LITTLE_ENDIAN = sys.byteorder == "little"  # whether eight digits can be read at once
 _HIGH, _PAIRS = np.uint64(0xF0F0F0F0F0F0F0F0), np.uint64(0x000000FF000000FF)
 _DECIMAL = re.compile(

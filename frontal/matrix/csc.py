@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile.jit import brief, jit
+from ..compile.jit import brief, inner, jit
 from ..machine.threads import parallel_for
 
 SORTED, UNSORTED, CORRUPT = 0, 1, 2
@@ -15,6 +15,18 @@ def inspect(indptr: np.ndarray, indices: np.ndarray) -> int:
     if indptr[0] != 0:
         return CORRUPT
     return max(parallel_for(lambda *bounds: _inspect_columns(indptr, indices, *bounds), indptr))
+
+
+@inner
+def first_from(indices, begin, end, row):
+    """Return the first position in ``[begin, end)`` whose row is at least `row`; else `end`."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if indices[middle] < row:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
 
 
 @brief

@@ -5,25 +5,14 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ..compile.jit import allocating, brief, inner, jit
+from ..compile.jit import allocating, brief, jit
 from ..machine.threads import parallel_for
 from ..numeric.method import CHOLESKY, LDLT, LU, Method, symmetric_method
 from ..numeric.thresholds import THRESHOLDS
+from .csc import first_from
 
 UNSYMMETRIC, SYMMETRIC, POSITIVE_DIAGONAL, TRANSPOSED = 0, 1, 2, 3
 _EXACT = np.empty(0)  # no slack: transposed entries must be equal
-
-
-@inner
-def _first_from(indices, begin, end, row):
-    """Return the first position in ``[begin, end)`` whose row is at least `row`; else `end`."""
-    while begin < end:
-        middle = (begin + end) // 2
-        if indices[middle] < row:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
 
 
 @jit
@@ -45,7 +34,7 @@ def _compare(indptr, indices, data, conjugate, slack, following, first, last):
         begin, end = indptr[j], indptr[j + 1]
         p = following[j - first] - 1
         if p < 0:
-            p = _first_from(indices, begin, end, first)
+            p = first_from(indices, begin, end, first)
         if p < end and indices[p] < j:
             return False, excess, positive
         excess -= p - begin
@@ -55,7 +44,7 @@ def _compare(indptr, indices, data, conjugate, slack, following, first, last):
             if i > j:
                 q = following[i - first] - 1
                 if q < 0:
-                    q = _first_from(indices, indptr[i], indptr[i + 1], first)
+                    q = first_from(indices, indptr[i], indptr[i + 1], first)
                 if q == indptr[i + 1] or indices[q] != j:
                     return False, excess, positive
                 following[i - first] = q + 2

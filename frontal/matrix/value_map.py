@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from .._typing import Sparse, Untyped
 from ..compile.jit import brief, jit
+from .csc import first_from
 from .half_storage import HalfStorage
 
 _ORDERED = ("csc", "csr", "coo", "bsr")  # formats with one array of all values, without padding
@@ -185,14 +186,7 @@ def _coordinates(A: Sparse) -> tuple[np.ndarray, np.ndarray]:
 def _find(indptr, indices, row, column, place):
     """Write the position of each entry (row, column) to `place`; the pattern contains all."""
     for p in range(row.size):
-        low, high = indptr[column[p]], indptr[column[p] + 1]
-        while high - low > 1:
-            middle = (low + high) // 2
-            if indices[middle] <= row[p]:
-                low = middle
-            else:
-                high = middle
-        place[p] = low
+        place[p] = first_from(indices, indptr[column[p]], indptr[column[p] + 1], row[p])
 
 
 @brief

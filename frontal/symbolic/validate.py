@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile.jit import jit
+from ..matrix.csc import first_from
 from .plan import FrontArrays, Permuted
 
 
@@ -154,14 +155,8 @@ def _without_entry(matrix, one_triangle, fronts):
             s, late = front_of[min(i, j)], max(i, j)
             if late < start[s + 1]:
                 continue
-            low, high = pointer[s], pointer[s + 1]
-            while low < high:
-                middle = (low + high) // 2
-                if rows[middle] < late:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low == pointer[s + 1] or rows[low] != late:
+            place = first_from(rows, pointer[s], pointer[s + 1], late)
+            if place == pointer[s + 1] or rows[place] != late:
                 return perm[j]
     return np.int32(-1)
 

@@ -23,7 +23,7 @@ from .cubins import Cubins, digest
 
 log = logging.getLogger("frontal")
 
-_MAX_COMPILE_THREADS = 8
+_MAX_COMPILE_THREADS = 8  # threads in NVRTC, which compile one kernel each
 
 
 class Module(Protocol):

@@ -17,7 +17,7 @@ import numpy as np
 from ...compile.jit import allocating, inner
 from .graph import SEPARATOR
 
-MAX_PASSES = 3
+MAX_PASSES = 3  # over the nodes beside a separator
 PATIENCE = 100  # moves without a better state that end a pass
 ABSENT = -1  # position of a node that is not in the heap
 

@@ -42,9 +42,9 @@ from .graph import Levels, Weighted, level, scrambled
 
 MIN_SHARED_EDGES = 50_000  # edges of the smallest level that is coarsened by the team
 TILE = 10_000  # least edges of a tile
-TILES_PER_THREAD = 3
+TILES_PER_THREAD = 3  # tiles of a phase, so that threads end at about the same time
 LEVELS_SIZE_RATIO = 3  # most nodes and entries of all levels over those of the graph
-MAX_LEVELS = 64
+MAX_LEVELS = 64  # coarser graphs of one graph
 COPY, FREE, PROPOSE, ACCEPT, ALONE, PAIR, NUMBER, CONTRACT, JOIN = np.arange(9)
 # Columns of `SharedLevels.tally`, by tile: nodes that may be matched, and unmatched nodes; pairs of
 # earlier tiles; the tile's entries: start of their space, number, and final position.

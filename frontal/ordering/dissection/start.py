@@ -12,7 +12,7 @@ from ...compile.jit import allocating, inner
 from .graph import SEPARATOR, scrambled
 from .improve import SideLimits, is_better, refine
 
-ATTEMPTS = 8
+ATTEMPTS = 8  # start cuts of a coarsest graph; the best one is taken
 MAX_CUT_PASSES = 4  # passes over an edge cut
 CUT_PATIENCE = 20  # moves without a better cut that end a pass
 HEAVY_FRACTION = 3  # a separator is heavy if it weighs more than 1 / HEAVY_FRACTION of the total

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from ...runtime.limits import Limits
 
 PANEL = 32  # reflectors of a block I - V T V^H
-QR_THREADS = 256
+QR_THREADS = 256  # threads of a block of qr.cu
 JACOBI_ORDERS = (16, 32, 48, 64)
 MIN_QR_ASPECT = 1.6  # least m/n at which a QR factorization comes first
 _LABRD_WARPS, _LANE = 8, 256  # warps a block of labrd.cu; bytes of a column a lane

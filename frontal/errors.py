@@ -362,6 +362,15 @@ class FactorInvalidError(FrontalError, ValueError):
 class OrderingTimeout(FrontalError, TimeoutError):  # noqa: N818 - a public name, as TimeoutError's
     """The time limit of an ordering has passed."""
 
+    @classmethod
+    def after(cls, seconds: float | None, ordering: str, advice: str) -> OrderingTimeout:
+        """Return the error of an ordering that has had some seconds; `advice` ends the message."""
+        return cls(
+            f"{ordering} did not end in time ({seconds:.3g} s were left). Likely causes: (a) the "
+            "graph is larger than the time limit allows; (b) other work keeps the processor busy. "
+            f"Try: a larger time limit, or the ordering 'amd'{advice}"
+        )
+
 
 class IllConditionedWarning(RuntimeWarning):
     """The solution may be inaccurate: A is nearly singular, or a backward error stays large."""

@@ -124,11 +124,7 @@ class TaskPool(ABC, Generic[Result]):
         try:
             return self._task.result(None if timeout == np.inf else timeout)
         except TimeoutError as error:
-            raise OrderingTimeout(
-                f"nested dissection did not end in time ({timeout:.3g} s were left). Likely "
-                "causes: (a) the graph is larger than the time limit allows; (b) other work keeps "
-                "the processor busy. Try: a larger time limit, or the ordering 'amd'"
-            ) from error
+            raise OrderingTimeout.after(timeout, "nested dissection", "") from error
         finally:
             self.cancel()
 

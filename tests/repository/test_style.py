@@ -17,7 +17,7 @@ MADE = {"benchmarks", "gallery"}  # pages that code writes
 PAGES = (path for path in (ROOT / "docs").rglob("*.md") if path.parent.name not in MADE)
 TEXTS = [*FILES, *PAGES, *ROOT.glob("*.md"), *ROOT.glob("*.toml"), ROOT / ".ci" / "run"]
 MAX_FILE, MAX_FUNCTION = 400, 60
-MOST_ANY = 128
+MOST_ANY = 64
 MAX_PARAMETERS = 8  # positional ones of a function
 # BLAS names a product's operands one by one; compiled code that updates panels at offsets does too.
 MAX_LONG_LISTS, MAX_BLAS_PARAMETERS = 38, 14

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import time
@@ -48,6 +49,19 @@ def peaks(symbolic: Peak, numeric: Peak) -> dict:
     return {"peak": whole, "peak_factor": numeric.top - numeric.start}
 
 
+@contextlib.contextmanager
+def no_garbage_collection():
+    """Collect garbage now, and not inside of the block."""
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class Clock:
     """Times by phase: at most ``reps`` samples, no more once ``budget`` seconds are spent."""
 
@@ -61,27 +75,37 @@ class Clock:
 
     def once(self, phase: str, call, *arguments):
         """Time one call and keep the time."""
-        gc.collect()
+        with no_garbage_collection():
+            return self.sample(phase, call, *arguments)
+
+    def sample(self, phase: str, call, *arguments):
+        """Time one call, and leave garbage to the caller."""
         start = time.perf_counter()
         result = call(*arguments)
         self.samples.setdefault(phase, []).append(time.perf_counter() - start)
         return result
 
     def again(self, phase: str, call, *arguments):
-        """Time the call as often as the phase wants; what it gives is gone before the next one."""
+        """Time the call as often as the phase wants; what it gives is gone before the next one.
+
+        Garbage is collected once, before the first sample: a collection empties the processor's
+        caches, which takes longer than a small system.
+        """
         result = None
-        while self.wants(phase):
-            result = None
-            result = self.once(phase, call, *arguments)
+        with no_garbage_collection():
+            while self.wants(phase):
+                result = None
+                result = self.sample(phase, call, *arguments)
         return result
 
     def anew(self, phase: str, build, call):
         """Time the call on a new solver each time; what building and closing cost is left out."""
         result = None
-        while self.wants(phase):
-            solver = build()
-            result = self.once(phase, call, solver)
-            solver.close()
+        with no_garbage_collection():
+            while self.wants(phase):
+                solver = build()
+                result = self.sample(phase, call, solver)
+                solver.close()
         return result
 
     def summary(self) -> dict:

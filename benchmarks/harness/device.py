@@ -76,7 +76,7 @@ class DeviceClock(Clock):
         super().__init__(reps, budget)
         self.synchronize = synchronize
 
-    def once(self, phase: str, call, *arguments):
+    def sample(self, phase: str, call, *arguments):
         self.synchronize()
         start = time.perf_counter()
         result = call(*arguments)
@@ -86,12 +86,7 @@ class DeviceClock(Clock):
 
     def again(self, phase: str, call, *arguments):
         call(*arguments)  # compiles, allocates
-        gc.collect()
-        gc.disable()  # a collection takes longer than many a solve
-        try:
-            return super().again(phase, call, *arguments)
-        finally:
-            gc.enable()
+        return super().again(phase, call, *arguments)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ class Frontal:
     """This package; ``solve`` is the sweep alone, ``solve_refined`` what a user gets by default."""
 
     def __init__(self, A, spd: bool, kind: str = "auto", reuse: int = 10):
-        import frontal
+        import frontal.api
 
+        frontal.api._analyses.clear()  # of the same pattern, by an earlier sample
         self.api, self.A, self.kind, self.reuse = frontal, sp.csc_array(A), kind, reuse
 
     def analyze(self):
@@ -44,10 +45,13 @@ class Frontal:
         return other
 
     def scratch(self, B):
-        x, info = self.api.solve(self.A, B, kind=self.kind, return_info=True)
-        told = ("method", "ordering", "refinement_steps", "perturbed_pivots", "growth")
-        self.outcome = {"scratch_" + name: getattr(info, name) for name in told}
-        return x
+        return self.api.solve(self.A, B, kind=self.kind)
+
+    def told(self, B) -> dict:
+        """Return what the report of a solve from scratch tells, which takes a few more solves."""
+        _, info = self.api.solve(self.A, B, kind=self.kind, return_info=True)
+        names = ("method", "ordering", "refinement_steps", "perturbed_pivots", "growth")
+        return {"scratch_" + name: getattr(info, name) for name in names}
 
     def close(self):
         self.factored = None
@@ -68,7 +72,8 @@ class Frontal:
 class Peer:
     """A foreign solver: from scratch is the phases one after the other."""
 
-    outcome: ClassVar[dict] = {}  # what the last solve from scratch told of itself
+    def told(self, B) -> dict:
+        return {}
 
     def scratch(self, B):
         self.analyze()

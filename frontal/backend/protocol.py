@@ -240,7 +240,7 @@ class NumericFactor(Protocol):
 
         Return None if it would need a warning or a scaled system, and for any other b. `how`
         requests a condition number: `KNOWN` (none), `ESTIMATED` or `CERTIFIED` of
-        `numeric.condition`.
+        `numeric.condition`; `UNMEASURED` asks for x alone, whose error is not computed.
         """
         ...
 

@@ -93,6 +93,21 @@ def judge_column(sizes, c, norm, by_component, limits):
     return _judge((r, x, b, *errors), norm, by_component, limits)
 
 
+@inner
+def is_harmless(matrix, x, b):
+    """Return whether `judge` would find a solution inside, from the sizes of x and b alone.
+
+    Residuals do not overflow if |A||x| does not.
+    """
+    norm, limits = matrix[5], unpacked(matrix[6])
+    solution = rhs = np.abs(b[0]) * 0
+    for j in range(x.size):
+        solution, rhs = _larger(solution, np.abs(x[j])), _larger(rhs, np.abs(b[j]))
+    zero = np.float64(0)
+    sizes = zero, np.float64(solution), np.float64(rhs), zero, zero
+    return _judge(sizes, norm, False, limits)[3]
+
+
 @allocating
 def measure(matrix, X, B, R, sizes):
     """Compute R = B - A X and the backward errors of X.

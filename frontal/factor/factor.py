@@ -113,8 +113,8 @@ class Factor(Versioned):
         >>> bool(info.backward_error < 1e-15)
         True
         """
-        if refine is None and not return_info:
-            x = self._numbers.solver.solve_fast(b, trans)
+        if not return_info:
+            x = self._numbers.solver.solve_vector(b, trans, refine)
             if x is not None:
                 return x
         about = (lambda: self.info) if return_info else None

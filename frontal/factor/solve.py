@@ -15,7 +15,8 @@ from ..info import SolveInfo
 from ..machine.lockfree_property import cached_property
 from ..matrix.canonical import check_finite_rhs, prepare_rhs
 from ..numeric.acceptance import ErrorLimits, limits_of
-from ..numeric.condition import CERTIFIED, ESTIMATED, KNOWN, Condition
+from ..numeric.backoff import Backoff
+from ..numeric.condition import CERTIFIED, ESTIMATED, KNOWN, UNMEASURED, Condition
 from ..numeric.linear_system import BackwardErrors, Vectors, eps_of
 from ..numeric.thresholds import THRESHOLDS
 from . import extreme_scales, refine
@@ -53,11 +54,18 @@ class FactorSolver:
     def __init__(self, verdict: Diagnosis) -> None:
         self.factor, self.verdict = verdict.factor, verdict
         self.dtype, self.mixed = self.factor.dtype, is_mixed(self.factor)
+        self._backoff = Backoff()  # of fast solutions whose errors are near a warning
 
     @cached_property
     def growth(self) -> float:
         """Growth of the factor; computed once, since `NumericFactor.growth` reads all factors."""
         return self.factor.growth()
+
+    def solve_vector(self, b: object, trans: str, steps: object) -> Vectors | None:
+        """Return `solve`'s solution for a plain vector, in one call of the backend, or None."""
+        if steps is None:
+            return self.solve_fast(b, trans)
+        return self.solve_unrefined(b, trans) if type(steps) is int and steps == 0 else None
 
     def solve_fast(self, b: object, trans: str) -> Vectors | None:
         """Return `solve`'s solution for a plain vector if it needs no warning; else None.
@@ -71,6 +79,7 @@ class FactorSolver:
         known = verdict.condition_known(trans, self.dtype)
         estimating = known is None and not (verdict.hidden or verdict.weighs_first)
         silent = known is not None and verdict.is_silent(known, eps_of(self.dtype))
+        silent = silent and (factor.remeasures or self._backoff.should_try())
         if not (estimating or silent or factor.remeasures):
             return None
         how = KNOWN
@@ -83,7 +92,10 @@ class FactorSolver:
             known = self._kept(outcome, trans)
         if known is not None and verdict.is_silent(known, outcome.error):
             return outcome.x
-        return outcome.x if self._needs_no_correction(outcome, trans) else None
+        if factor.remeasures:
+            return outcome.x if self._needs_no_correction(outcome, trans) else None
+        self._backoff.record_failure()
+        return None
 
     def _kept(self, outcome: FastSolution, trans: str) -> Condition | None:
         """Store and return the condition number of the factor, found beside a solution."""
@@ -110,6 +122,19 @@ class FactorSolver:
             return False
         self.verdict.judge(errors, estimate, X.dtype, limited=False)
         return True
+
+    def solve_unrefined(self, b: object, trans: str) -> Vectors | None:
+        """Return `solve`'s solution without refinement for a plain vector; else None.
+
+        None, too, if exponents are near their limits, and for a factor on a device.
+        """
+        factor = self.factor
+        if trans not in ("N", "T", "H") or self.mixed or factor.asynchronous:
+            return None
+        if self.verdict.null_space is not None:
+            return None
+        solution = factor.solve_fast(b, trans, UNMEASURED)
+        return None if solution is None else solution.x
 
     def solve(
         self, b: Untyped, trans: str, steps: int | None, about: Callable[[], dict[str, Any]] | None

@@ -32,6 +32,7 @@ PROBABLE_FRACTION = (
     1 / 16
 )  # of `enough`, for a probable bound: errors of 16 eps then need no warning either
 KNOWN, ESTIMATED, CERTIFIED = 0, 1, 2  # condition number: none; estimate; bound first
+UNMEASURED = -1  # neither a condition number nor the errors of the solution
 
 
 class Condition(NamedTuple):

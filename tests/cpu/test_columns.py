@@ -312,6 +312,9 @@ def test_fast_solutions_have_the_bits_and_conditions_of_others(dtype, often, mon
         monkeypatch.setattr("frontal.cpu.small.warmup.MIN_CALLS", sys.maxsize)
         slow = by_columns(A)
         np.testing.assert_array_equal(x, slow.solve(b, trans))
+        np.testing.assert_array_equal(
+            fast.solve(b, trans, refine=0), slow.solve(b, trans, refine=0)
+        )
         other = slow._numbers.solver.verdict.condition(trans, np.dtype(dtype))
         assert known.value == pytest.approx(other.value, rel=1e-3)
         monkeypatch.setattr("frontal.cpu.small.warmup.MIN_CALLS", 0)

@@ -9,9 +9,9 @@ import numpy as np
 from ...backend.protocol import FastSolution
 from ...compile.jit import jit
 from ...numeric.acceptance import unpacked
-from ...numeric.condition import KNOWN, enough
+from ...numeric.condition import KNOWN, UNMEASURED, enough
 from ..by_reference import keep_alive, reference
-from ..residual import as_rows, measure
+from ..residual import as_rows, is_harmless, measure
 from ..small.solve import condition_of, scratch_of
 from ..substitution import FusedSolver, no_matrix, no_residuals
 from .arrays import ColumnPattern, ColumnValues
@@ -70,12 +70,13 @@ class ColumnSubstitution(FusedSolver):
         """
         if type(b) is not np.ndarray or b.shape != (self.n,) or b.dtype != self.dtype:
             return None
-        if not (self.hopeful and b.flags.carray):
+        measured = how != UNMEASURED
+        if not (self.hopeful or not measured) or not b.flags.carray:
             return None
         x = np.empty(self.n, self.dtype)
         outcome = _solve_vector(self._factors, self._op, matrix, self._wide, b, x, *self._how(how))
         if not outcome[0] >= 0:
-            self.hopeful = False
+            self.hopeful &= not measured
             return None
         return FastSolution(x, *outcome)
 
@@ -108,9 +109,12 @@ def solve_vector(fields, op, matrix, wide, b, x, how, enough):
     if b.size > 0:
         B, X = b.reshape((1, n)), x.reshape((1, n))
         substitute_by_columns(pointer, op[0], op[1], B, X)
-        error, fine = measure(matrix, X, B, R, sizes)
+        if how == UNMEASURED:
+            fine = is_harmless(matrix, x, b)
+        else:
+            error, fine = measure(matrix, X, B, R, sizes)
     condition, certified = -1.0, False
-    if fine and how != KNOWN:
+    if fine and how > KNOWN:
         condition, certified = condition_of(pointer, op[0], op[1], matrix, how, enough, wide, R)
     keep_alive(factors)
     return max(error, limits.eps) if fine else -1.0, condition, certified

@@ -16,7 +16,7 @@ from ...compile.atomics import array_of, write_addresses
 from ...compile.jit import allocating, brief, inlined, inner, jit, view
 from ...numeric.acceptance import unpacked
 from ...numeric.backward_error import row_sums
-from ...numeric.condition import CERTIFIED, KNOWN, certificate, enough
+from ...numeric.condition import CERTIFIED, KNOWN, UNMEASURED, certificate, enough
 from ...numeric.one_norm import MAX_TURNS, after_adjoint, after_product
 from .. import sweeps
 from ..blas import Routines
@@ -25,7 +25,7 @@ from ..by_reference import reference
 from ..columns.sweeps import ColumnTriangles, substitute_by_columns
 from ..constants import by_tuple
 from ..probes import FORMED, begin, row_maxima, sign_block
-from ..residual import measure
+from ..residual import is_harmless, measure
 from ..substitution import Substitution
 from ..sweeps import TriangularFactors, triangular_factors
 from .gil_handoff import TURN, enter_python, leave_python
@@ -130,16 +130,19 @@ class SmallSolver:
         ----------
         b : object
         how : int
-            How to compute the condition number: `ESTIMATED`, `CERTIFIED`, or not at all: `KNOWN`.
+            How to compute the condition number: `ESTIMATED`, `CERTIFIED`, or not at all: `KNOWN`;
+            with `UNMEASURED`, without refinement and errors, too.
         """
         if type(b) is not np.ndarray or b.shape != self._shape or b.dtype != self._dtype:
             return None
-        if not (self.hopeful and b.flags.carray):
+        measured = how != UNMEASURED
+        if not (self.hopeful or not measured) or not b.flags.carray:
             return None
         x = np.empty(b.size, self._dtype)
         outcome = self._solve(b, x, how)
         if not outcome[0] >= 0:
-            self.hopeful, self.failed = False, True
+            if measured:
+                self.hopeful, self.failed = False, True
             return None
         return FastSolution(x, *outcome)
 
@@ -263,12 +266,16 @@ def solve_small(table, wide, b, x, how):
     if b.size > 0:
         B, X = b.reshape((1, n)), x.reshape((1, n))
         _substitute(pointer, transposed, conjugated, B, X)
-        error, fine = measure(matrix, X, B, R, sizes)
+        if how == UNMEASURED:
+            fine = is_harmless(matrix, x, b)
+        else:
+            error, fine = measure(matrix, X, B, R, sizes)
         # the general path sums the rows of other matrices by columns: corrections would differ
-        if not fine and flags.one_triangle and x.itemsize == x.real.itemsize:
+        corrected = flags.one_triangle and x.itemsize == x.real.itemsize and how != UNMEASURED
+        if not fine and corrected:
             error, fine = refine(pointer, flags, matrix, B, X, R, sizes, error)
     condition, certified = -1.0, False
-    if fine and how != KNOWN:
+    if fine and how > KNOWN:
         condition, certified = condition_of(
             pointer, transposed, conjugated, matrix, how, limit, wide, R
         )

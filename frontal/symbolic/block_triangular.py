@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
-from ..compile.jit import allocating, brief, jit
+from ..compile.jit import inner, jit
 from ..ordering.graph import Graph, graph_of
 
 
@@ -60,84 +59,86 @@ def block_form(indptr: np.ndarray, rows: np.ndarray) -> BlockForm | None:
 
     Examples
     --------
+    >>> import scipy.sparse as sp
     >>> pattern = sp.csc_array([[1, 1, 0], [1, 1, 0], [1, 0, 1]])
     >>> form = block_form(pattern.indptr.astype(np.int64), pattern.indices)
     >>> form.block.tolist(), form.first.tolist()
     ([1, 1, 0], [0, 1, 3])
     """
-    from scipy.sparse.csgraph import connected_components  # imports all of sparse.linalg
-
-    n = indptr.size - 1
-    # the transposed pattern has the same components
-    pattern = sp.csr_array((np.ones(rows.size), rows, indptr.astype(np.int32)), shape=(n, n))
-    count, block = connected_components(pattern, connection="strong")
+    block, count, between = _strong_components(indptr, rows)
     if count <= 1:
         return None
-    block = block.astype(np.int32, copy=False)
-    upper, lower, between = _directions(indptr, rows, block)
-    if not upper and lower:
-        block = np.int32(count - 1) - block
-    elif not upper:
-        block = _topological(indptr, rows, block, count)
     return BlockForm(block, np.bincount(block, minlength=count), int(between))
 
 
-@brief
-def _directions(indptr, rows, block):
-    """Return whether no entry is below the diagonal blocks, whether none is above, and the rest."""
-    upper, lower, between = True, True, 0
-    for j in range(indptr.size - 1):
-        for p in range(indptr[j], indptr[j + 1]):
-            upper &= block[rows[p]] <= block[j]
-            lower &= block[rows[p]] >= block[j]
-            between += block[rows[p]] != block[j]
-    return upper, lower, between
+class _Search(NamedTuple):
+    """State of a depth first search of the columns.
+
+    `low` is the least number of a column on the stack that a column reaches: -1 before the search,
+    n once its component is complete. The path has columns, their numbers, and the positions of
+    their next entries; the stack has the columns whose component is not complete.
+    """
+
+    low: np.ndarray
+    path: np.ndarray
+    number: np.ndarray
+    entry: np.ndarray
+    stack: np.ndarray
 
 
 @jit
-def _topological(indptr, rows, block, count):
-    """Renumber strong components so that entries between blocks are above the diagonal."""
+def _strong_components(indptr, rows):
+    """Return the block of each column, the number of blocks, and of the entries between blocks.
+
+    A component is complete after those that its columns have rows of. Numbered in this order, all
+    entries between blocks are above the diagonal (Tarjan, SIAM J. Comput. 1, 1972).
+    """
     n = indptr.size - 1
-    waiting = np.zeros(count, np.int64)  # entries between blocks, by the block of their column
+    block, count, visited, between = np.empty(n, np.int32), 0, 0, 0
+    search = _Search(
+        np.full(n, np.int32(-1)), np.empty(n, np.int32), np.empty(n, np.int32),
+        np.empty(n, np.int64), np.empty(n, np.int32),
+    )  # fmt: skip
+    for root in range(n):
+        if search.low[root] < 0:
+            count, visited = _visit(indptr, rows, root, search, block, count, visited)
     for j in range(n):
         for p in range(indptr[j], indptr[j + 1]):
-            waiting[block[j]] += block[rows[p]] != block[j]
-    by_row, start = _members(block[rows], count)
-    column = np.empty(rows.size, np.int32)
-    for j in range(n):
-        column[indptr[j] : indptr[j + 1]] = j
-    ready, number = np.empty(count, np.int32), np.empty(count, np.int32)
-    head = tail = 0
-    for b in range(count):
-        if waiting[b] == 0:
-            ready[tail] = b
-            tail += 1
-    while head < tail:
-        b = ready[head]
-        number[b] = head
-        head += 1
-        for t in range(start[b], start[b + 1]):
-            c = block[column[by_row[t]]]
-            if c != b:
-                waiting[c] -= 1
-                if waiting[c] == 0:
-                    ready[tail] = c
-                    tail += 1
-    return number[block]
+            between += block[rows[p]] != block[j]
+    return block, count, between
 
 
-@allocating
-def _members(block, count):
-    """Return the items of each block, ascending, and where those of each block begin."""
-    start = np.zeros(count + 1, np.int64)
-    for b in block:
-        start[b + 1] += 1
-    start = np.cumsum(start)
-    fill, items = start.copy(), np.empty(block.size, np.int64)
-    for i in range(block.size):
-        items[fill[block[i]]] = i
-        fill[block[i]] += 1
-    return items, start
+@inner
+def _visit(indptr, rows, root, search, block, count, visited):
+    """Number the components that a column reaches; return how many are complete, and visited."""
+    low, path, number, entry, stack = search
+    n, depth, size, j = low.size, -1, 0, root
+    while True:
+        if low[j] < 0:
+            depth += 1
+            path[depth], number[depth], entry[depth] = j, visited, indptr[j]
+            low[j], stack[size] = visited, j
+            visited, size = visited + 1, size + 1
+        deeper, p = -1, entry[depth]
+        while p < indptr[j + 1] and deeper < 0:
+            i = rows[p]
+            if low[i] < 0:
+                deeper = i
+            else:
+                low[j], p = min(low[j], low[i]), p + 1
+        entry[depth] = p
+        if deeper >= 0:
+            j = deeper
+            continue
+        if low[j] == number[depth]:
+            while low[j] < n:
+                size -= 1
+                low[stack[size]], block[stack[size]] = n, count
+            count += 1
+        depth -= 1
+        if depth < 0:
+            return count, visited
+        j = path[depth]
 
 
 @jit

@@ -160,6 +160,32 @@ def _united(indptr, indices):
 
 
 @jit
+def contracted(indptr, indices, group, count):
+    """Return the graph of `count` groups of nodes, as `Graph.indptr` and `Graph.indices`."""
+    start, members = np.zeros(count + 1, np.int64), np.empty(group.size, np.int32)
+    for g in group:
+        start[g + 1] += 1
+    for g in range(count):
+        start[g + 1] += start[g]
+    free = start[:-1].copy()
+    for i in range(group.size):
+        members[free[group[i]]] = i
+        free[group[i]] += 1
+    pointer, out = np.empty(count + 1, np.int64), np.empty(indices.size, np.int32)
+    last, size = np.full(count, np.int32(-1)), np.int64(0)
+    for g in range(count):
+        pointer[g], last[g] = size, g
+        for i in members[start[g] : start[g + 1]]:
+            for p in range(indptr[i], indptr[i + 1]):
+                h = group[indices[p]]
+                if last[h] != g:
+                    last[h], out[size] = g, h
+                    size += 1
+    pointer[count] = size
+    return _transposed(pointer, out[:size])  # sorts the neighbours
+
+
+@jit
 def _copy_neighbours(indptr, indices, pointer, neighbours, skipped, first, last):
     """Copy off-diagonal entries of a range of rows; `skipped` diagonal entries precede them."""
     q = indptr[first] - skipped

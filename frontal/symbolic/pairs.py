@@ -97,5 +97,10 @@ def symmetric_pairs(matching: Matching, A: Sparse) -> NDArray[np.int32]:
     array([2, 1, 0], dtype=int32)
     """
     A = sp.csc_array(A)
-    diagonal = matching.row_scale * np.abs(A.diagonal()).astype(np.float64) * matching.col_scale
-    return _break_cycles(matching.rows, diagonal, np.diff(A.indptr).astype(np.int64))
+    return pairs_of(matching, A.diagonal(), np.diff(A.indptr).astype(np.int64))
+
+
+def pairs_of(matching: Matching, diagonal: np.ndarray, degree: np.ndarray) -> NDArray[np.int32]:
+    """Run `symmetric_pairs` for the diagonal of A and the numbers of entries of its columns."""
+    scaled = matching.row_scale * np.abs(diagonal).astype(np.float64) * matching.col_scale
+    return _break_cycles(matching.rows, scaled, degree)

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..errors import SingularMatrixError
 from ..matrix.canonical import Canonical
+from ..matrix.symmetry import diagonal_of
 from ..numeric.method import Method
 from ..ordering import Ordering, order
 from ..ordering.etree import EliminationTree, inverse
-from ..ordering.graph import Graph, adjacency
+from ..ordering.graph import Graph, contracted
 from .diagonal import MIN_SYMMETRY, mirrored_share, tiny_entries
 from .matching import Matching, matching_of
-from .pairs import symmetric_pairs
+from .pairs import pairs_of
 from .scaling import equilibrated
 
 Pairs = Literal["auto", "all", "none"]
@@ -71,9 +71,9 @@ class Preprocessing:
             If no matching of nonzero entries has all columns: the pattern is structurally
             singular, or stored zeros make the matrix singular.
         """
-        A = as_csc(matrix, matrix.indices)
         matching = self.matching or _matching(matrix, matrix.data)
-        partner = symmetric_pairs(matching, A)
+        diagonal = diagonal_of(matrix.indptr, matrix.indices, matrix.data)
+        partner = pairs_of(matching, diagonal, np.diff(matrix.indptr))
         if columns.size <= _MAX_TIED_SHARE * matrix.n:
             alone = np.ones(matrix.n, np.bool_)
             alone[columns] = alone[partner[columns]] = False
@@ -150,11 +150,6 @@ def _matching(matrix: Canonical, data: np.ndarray) -> Matching:
     raise SingularMatrixError.structural(n, np.flatnonzero(stored.rows < 0))
 
 
-def as_csc(matrix: Canonical, indices: np.ndarray) -> sp.csc_array:
-    """Return the matrix with row indices `indices`, sharing its arrays."""
-    return sp.csc_array((matrix.data, indices, matrix.indptr), shape=matrix.shape)
-
-
 def order_matched(
     graph: Graph, partner: np.ndarray | None, method: str, **options: Any
 ) -> Ordering:
@@ -172,11 +167,9 @@ def order_matched(
     n = graph.n
     first = np.minimum(np.arange(n), partner)
     group = (np.cumsum(first == np.arange(n)) - 1)[first]
-    columns = np.repeat(np.arange(n), np.diff(graph.indptr))
-    ones = np.ones(graph.indices.size, np.int8)
     count = int(group.max(initial=-1)) + 1
-    merged = sp.coo_array((ones, (group[graph.indices], group[columns])), shape=(count, count))
-    chosen = order(adjacency(merged), method, **options)
+    merged = Graph(*contracted(graph.indptr, graph.indices, group, count), count)
+    chosen = order(merged, method, **options)
     rank = inverse(chosen.perm)
     perm = np.argsort(rank[group], kind="stable").astype(np.int32)
     tree = EliminationTree.from_graph(graph, perm)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ._typing import Untyped
 from .backend.choose import requested
@@ -17,6 +16,7 @@ from .cpu.small.warmup import CallCounter
 from .factor.analysis import Analysis
 from .machine.resources import MACHINES, thread_count
 from .matrix.canonical import Canonical
+from .matrix.csc import CSC_TYPES, INT32, is_plain
 from .matrix.symmetry import POSITIVE_DIAGONAL, SYMMETRIC, method_for, structure
 from .symbolic.diagonal import TINY_DIAGONAL
 from .symbolic.phase import SymbolicOptions
@@ -25,8 +25,6 @@ from .symbolic.preprocess import looks_at_values
 _BLOCK_ENTRIES = (
     1 << 15
 )  # entries compared at a time: arrays that differ mostly do so in their first block
-_CSC_TYPES = sp.csc_array, sp.csc_matrix
-_INT32 = np.dtype(np.int32)
 _MISMATCH = -1
 _often = CallCounter()  # of lookups
 
@@ -79,16 +77,6 @@ def _structure_if(indptr, indices, data, cached_indptr, cached_indices, scaling)
     if not same or (scaling and not (least > 0 and TINY_DIAGONAL * largest <= least)):
         return _MISMATCH
     return structure(cached_indptr, cached_indices, data)
-
-
-def _is_plain(array: object, dtype: np.dtype | None = None) -> bool:
-    """Return whether `array` is a vector that compiled code accepts, of type `dtype`."""
-    return (
-        type(array) is np.ndarray
-        and (dtype is None or array.dtype == dtype)
-        and array.ndim == 1
-        and array.flags.carray
-    )
 
 
 class _CacheEntry(NamedTuple):
@@ -177,10 +165,10 @@ class AnalysisCache:
         Only compressed columns with a cached pattern and values for the same method are found, and
         only after `warmup.MIN_CALLS` calls in a process.
         """
-        if not (self._entries and type(A) in _CSC_TYPES and _often()):
+        if not (self._entries and type(A) in CSC_TYPES and _often()):
             return None
         indptr, indices, data = A.indptr, A.indices, A.data
-        if not (_is_plain(indptr, _INT32) and _is_plain(indices, _INT32) and _is_plain(data)):
+        if not (is_plain(indptr, INT32) and is_plain(indices, INT32) and is_plain(data)):
             return None
         asked, n = _asked(backend), indptr.size - 1
         for entry in self._entries:

@@ -9,6 +9,7 @@ import numpy as np
 from .._typing import Untyped
 from ..matrix.canonical import Canonical, working_dtype
 from ..matrix.complete import to_canonical
+from ..matrix.csc import CSC_TYPES, INT32, has_pattern, is_plain
 from ..matrix.exact import refuse_inexact, refuse_masked
 from ..matrix.value_map import ValueMap, of_pattern
 from .attempt import DeviceValues
@@ -48,8 +49,9 @@ def _on_host(
     A: Untyped, last: LastSuccess, order: ValueMap, triangle: str | None
 ) -> tuple[Canonical, ValueMap]:
     symbolic = last.analysis.symbolic
-    values = _plain_values(A, last, order)
+    values = None if triangle else _plain_values(A, last, order)
     if values is not None:
+        order = order if order.is_by_columns else ValueMap.by_columns(values.size)
         return symbolic.with_values(
             values, order.hermitian(values, symbolic.indptr, symbolic.indices)
         ), order
@@ -74,9 +76,23 @@ def _on_host(
     return last.analysis.snapshot(matrix), matrix.order or order
 
 
-def _plain_values(A: object, last: LastSuccess, order: ValueMap) -> np.ndarray | None:
-    """Return a copy of A if it is an array in the factor's own order, shape and type; else None."""
-    if type(A) is not np.ndarray or not order.is_by_columns:
+def _plain_values(A: Untyped, last: LastSuccess, order: ValueMap) -> np.ndarray | None:
+    """Return a copy of the values of A if they have the factor's own order and type; else None.
+
+    A is an array, or compressed columns with the pattern of the factor.
+    """
+    symbolic, values = last.analysis.symbolic, A
+    count, n = symbolic.indices.size, symbolic.n
+    if type(A) in CSC_TYPES:
+        indptr, indices, values = A.indptr, A.indices, A.data
+        if A.shape != (n, n) or not (is_plain(indptr, INT32) and is_plain(indices, INT32)):
+            return None
+        if indptr.size != n + 1 or indices.size != count:
+            return None
+        if not has_pattern(symbolic.indptr, symbolic.indices, indptr, indices):
+            return None
+    elif not order.is_by_columns:
         return None
-    as_it_has = A.shape == order.shape and A.dtype == last.solver.factor.matrix_dtype
-    return A.copy() if as_it_has else None  # the user may change them
+    known = type(values) is np.ndarray and values.shape == (count,)
+    same_type = known and values.dtype == last.solver.factor.matrix_dtype
+    return values.copy() if same_type else None  # the user may change them

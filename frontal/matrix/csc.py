@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..compile.jit import brief, inner, jit
 from ..machine.threads import parallel_for
 
 SORTED, UNSORTED, CORRUPT = 0, 1, 2
+CSC_TYPES = sp.csc_array, sp.csc_matrix
+INT32 = np.dtype(np.int32)
+
+
+def is_plain(array: object, dtype: np.dtype | None = None) -> bool:
+    """Return whether `array` is a vector that compiled code accepts, of type `dtype`."""
+    return (
+        type(array) is np.ndarray
+        and (dtype is None or array.dtype == dtype)
+        and array.ndim == 1
+        and array.flags.carray
+    )
 
 
 def inspect(indptr: np.ndarray, indices: np.ndarray) -> int:
@@ -46,6 +59,17 @@ def by_rows(indptr, indices):
             columns[q], place[q] = j, p
             cursor[indices[p]] = q + 1
     return pointer, columns, place
+
+
+@brief
+def has_pattern(indptr, indices, candidate_indptr, candidate_indices):
+    """Return whether columns of as many extents and rows have the pattern."""
+    same = True
+    for j in range(indptr.size):
+        same &= indptr[j] == candidate_indptr[j]
+    for p in range(indices.size):
+        same &= indices[p] == candidate_indices[p]
+    return same
 
 
 @jit

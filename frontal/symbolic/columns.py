@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 MIN_COLUMNS = 256  # smallest n: below, both ways take the time of their Python code
 MAX_ENTRIES = 2**31 - 1  # entries of A, for int32 positions
+MAX_COLUMN_ENTRIES = (
+    24  # mean entries of A in a column of a diagonal block; above, fronts are faster
+)
 _MAX_FLOPS = 1e9  # above, threads share the fronts
 # Seconds of a refactorization on one core, fitted to 12 real matrices.
 _ENTRY_SECONDS, _FLOP_SECONDS = 3.6e-9, 0.29e-9
@@ -82,6 +85,11 @@ def _permuted(indptr, indices, perm, row_rank):
 def may_use_columns(n: int, nnz: int) -> bool:
     """Return whether the sizes of a matrix allow LU by columns."""
     return n >= MIN_COLUMNS and nnz <= MAX_ENTRIES
+
+
+def may_be_thin(n: int, inside: int) -> bool:
+    """Return whether LU by columns may be faster, by the entries of A inside of diagonal blocks."""
+    return inside <= MAX_COLUMN_ENTRIES * n
 
 
 def predicted(n: int, cost: Cost, between: int) -> tuple[int, float]:

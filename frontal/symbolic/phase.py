@@ -22,10 +22,25 @@ from ..ordering.graph import Graph, graph_of, without_diagonal
 from ..ordering.model import pace_of
 from . import supernodes
 from .block_triangular import BlockForm, block_form
-from .columns import ColumnPlan, column_plan, is_faster, may_use_columns, predicted
+from .columns import (
+    ColumnPlan,
+    column_plan,
+    is_faster,
+    may_be_thin,
+    may_use_columns,
+    predicted,
+)
 from .diagonal import early_and_stranded
 from .matching import Matching
-from .plan import NO_FRONTS, FrontArrays, Permuted, Plan, make_plan
+from .plan import (
+    NO_FRONTS,
+    FrontArrays,
+    Permuted,
+    Plan,
+    largest_extent,
+    largest_front,
+    make_plan,
+)
 from .postorder import FrontOrder, arrange_fronts
 from .preprocess import Pairs, Preprocessing, match_rows, order_matched, tied_columns
 from .rows import front_rows
@@ -72,13 +87,12 @@ class Symbolic:
     @cached_property
     def longest_column(self) -> int:
         """Largest number of entries in a column of A."""
-        return int(np.diff(self.indptr).max(initial=0))
+        return largest_extent(self.indptr)
 
     @cached_property
     def largest(self) -> tuple[int, int]:
         """Largest number of update rows of a front, and largest k (k + m) of a panel."""
-        k, m = (np.diff(x).astype(np.int64) for x in (self.plan.start, self.plan.pointer))
-        return int(m.max(initial=0)), int((k * (k + m)).max(initial=0))
+        return largest_front(self.plan.start, self.plan.pointer)
 
     def with_values(self, values: np.ndarray, hermitian: bool = False) -> Canonical:
         """Return the matrix of this pattern with `values`, by columns, which are not copied."""
@@ -177,12 +191,17 @@ def symbolic_phase(
     clock.start("graph")
     rows = _matched_rows(matrix, matched)
     form = None if matched.symmetric else block_form(matrix.indptr, rows)
+    between = 0 if form is None else form.between
+    if not may_be_thin(matrix.n, rows.size - between):
+        return frontal_phase(matrix, matched, options)
     blocks = None
     if form is not None:
         blocks = _ordered(form.graph(matrix.indptr, rows), None, options)
         if _is_thin(matrix, matched, blocks, form, options, blocks.fronts):
             return _column_phase(matrix, matched, options, blocks, form)
-        clock.start("graph")
+    if blocks is not None and not between:  # its graph is the whole one
+        return frontal_phase(matrix, matched, options, blocks)
+    clock.start("graph")
     whole = _ordered(_graph(matrix, matched), matched.partner, options)
     if _is_thin(matrix, matched, blocks or whole, form, options, whole.fronts):
         return _column_phase(matrix, matched, options, blocks or whole, form)

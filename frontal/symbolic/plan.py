@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile.jit import brief, inner, jit
-from ..machine.threads import bounds_of, parallel_for
+from ..machine.threads import bounds_of, is_short, parallel_for
 from ..numeric.method import Method
 from ..ordering.etree import children_of
 
@@ -210,12 +210,32 @@ def _number(fronts, entries, count, n, first, last):
             column[q] = j - begin if j < end else local[j]
 
 
+@brief
+def _short_entry_maps(matrix, fronts):
+    """Compute `_entry_maps` in one compiled call."""
+    n, size, total = matrix.perm.size, fronts.parent.size, matrix.indptr[-1]
+    front_of, count = np.empty(n, np.int32), np.zeros(size + 1, np.int64)
+    for s in range(size):
+        front_of[fronts.start[s] : fronts.start[s + 1]] = s
+    _count_fronts(matrix, front_of, count[1:], 0, n)
+    for s in range(size):
+        count[s + 1] += count[s]
+    entries = _Entries(
+        np.empty(total, np.int64), np.empty(total, np.int32), np.empty(total, np.int32)
+    )
+    _send(matrix, front_of, count[:-1].copy(), entries, 0, n)
+    _number(fronts, entries, count, n, 0, size)
+    return count, entries.source, entries.row, entries.column
+
+
 def _entry_maps(matrix: Permuted, fronts: FrontArrays) -> tuple[np.ndarray, ...]:
     """Map each stored entry of A to its front, and to row and column in the front.
 
     Entry (i, j) belongs to the front that eliminates the earlier of its row and column. The entries
     of a front are in the elimination order of their columns, for any number of ranges.
     """
+    if is_short(matrix.indptr):
+        return _short_entry_maps(matrix, fronts)
     n, size, bounds = matrix.perm.size, fronts.parent.size, bounds_of(matrix.indptr)
     front_of = np.repeat(np.arange(size, dtype=np.int32), np.diff(fronts.start))
     cursor = np.zeros((bounds.size - 1, size), np.int64)
@@ -256,6 +276,25 @@ def make_plan(
         parallel_for(lambda *bounds: _relative_rows(fronts, relative, *bounds), fronts.pointer)
     maps = _entries_below if method.one_triangle else _entry_maps
     return Plan(*fronts, relative, child_pointer, children, *maps(matrix, fronts))
+
+
+@brief
+def largest_extent(pointer):
+    """Return the largest number of items of a list, 0 if there is none."""
+    largest = np.int64(0)
+    for s in range(pointer.size - 1):
+        largest = max(largest, np.int64(pointer[s + 1] - pointer[s]))
+    return largest
+
+
+@brief
+def largest_front(start, pointer):
+    """Return the largest number of update rows of a front, and largest k (k + m) of a panel."""
+    widest, largest = np.int64(0), np.int64(0)
+    for s in range(start.size - 1):
+        k, m = np.int64(start[s + 1] - start[s]), pointer[s + 1] - pointer[s]
+        widest, largest = max(widest, m), max(largest, k * (k + m))
+    return widest, largest
 
 
 @brief

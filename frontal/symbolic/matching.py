@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._typing import Sparse
-from ..compile.jit import inner, jit
+from ..compile.jit import brief, inner, jit
 from ..matrix.validate import checked
 from .row_reduction import Assignment, augmenting_row_reduction
 
@@ -270,27 +270,60 @@ def _mend_duals(problem, order, group, row_group, failures):
         v[k] += shift[group[k]]
 
 
-def _graph(
-    indptr: NDArray, indices: NDArray, data: NDArray
-) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Return the nonzero entries by column with their costs, and the largest log of each column."""
-    size = np.abs(data).astype(np.float64, copy=False)
+@brief
+def _costs(indptr, log):
+    """Return the costs of entries from their logs, and the largest log of each column.
+
+    The largest log of an empty column is 0.
+    """
+    cost, largest = np.empty_like(log), np.zeros(indptr.size - 1)
+    for j in range(largest.size):
+        begin, end = indptr[j], indptr[j + 1]
+        if begin == end:
+            continue
+        most = log[begin]
+        for p in range(begin + 1, end):
+            most = max(most, log[p])
+        for p in range(begin, end):
+            cost[p] = most - log[p]
+        largest[j] = most
+    return cost, largest
+
+
+def _problem(indptr: NDArray, indices: NDArray, data: NDArray) -> tuple[Assignment, NDArray]:
+    """Return the assignment of the nonzero entries, and the largest log of each column."""
+    size, n = np.abs(data).astype(np.float64, copy=False), indptr.size - 1
     keep = (size > 0) & np.isfinite(size)
     if not keep.all():
         indptr = np.concatenate([[0], np.cumsum(keep)])[indptr]
         indices, size = indices[keep], size[keep]
-    log = np.log(size)
-    largest = _largest(log, indptr)
-    return indptr, indices, np.repeat(largest, np.diff(indptr)) - log, largest
+    cost, largest = _costs(indptr, np.log(size))
+    u, v = np.full(n, np.inf), np.zeros(n)
+    entry, cols = np.full(n, -1, np.int64), np.full(n, -1, np.int32)
+    return Assignment(indptr, indices, cost, u, v, entry, cols), largest
 
 
-def _largest(values: NDArray, indptr: NDArray) -> NDArray:
-    """Return the largest value of each column, 0 for an empty column."""
-    largest = np.zeros(indptr.size - 1, values.dtype)
-    filled = np.diff(indptr) > 0
-    if values.size:
-        largest[filled] = np.maximum.reduceat(values, indptr[:-1][filled])
-    return largest
+@brief
+def _outcome(problem, largest):
+    """Return the matched rows and their number; center the dual variables of |A| around 0.
+
+    u + t and v - t scale A identically: this t keeps both ranges from overflow.
+    """
+    _, indices, _, u, v, entry, _ = problem
+    rows, rank = np.full(entry.size, np.int32(-1)), 0
+    low, high, least, most = np.inf, -np.inf, np.inf, -np.inf
+    for j in range(entry.size):
+        if entry[j] >= 0:
+            rows[j] = indices[entry[j]]
+            rank += 1
+        v[j] -= largest[j]
+        low, high = min(low, u[j]), max(high, u[j])
+        least, most = min(least, v[j]), max(most, v[j])
+    middle = (low + high - least - most) / 4
+    for j in range(entry.size):
+        u[j] -= middle
+        v[j] += middle
+    return rows, rank
 
 
 def by_columns(A: Sparse) -> sp.csc_array:
@@ -346,11 +379,8 @@ def maximum_product_matching(A: Sparse) -> Matching:
 
 def matching_of(indptr: NDArray, indices: NDArray, data: NDArray) -> Matching:
     """Run `maximum_product_matching` for CSC arrays without duplicates."""
-    n = indptr.size - 1
-    indptr, indices, cost, largest = _graph(indptr, indices, data)
-    u, v = np.full(n, np.inf), np.zeros(n)
-    entry, cols = np.full(n, -1, np.int64), np.full(n, -1, np.int32)
-    problem = Assignment(indptr, indices, cost, u, v, entry, cols)
+    problem, largest = _problem(indptr, indices, data)
+    n, entry = indptr.size - 1, problem.entry
     _cheap_assignment(problem)
     if (entry < 0).any():
         augmenting_row_reduction(problem)
@@ -361,10 +391,7 @@ def matching_of(indptr: NDArray, indices: NDArray, data: NDArray) -> Matching:
             group, row_group = np.minimum(group, failures), np.minimum(row_group, failures)
             order = np.argsort(-group, kind="stable")
             _mend_duals(problem, order, group, row_group, failures)
-    rows = np.full(n, -1, np.int32)
-    rows[entry >= 0] = indices[entry[entry >= 0]]
-    v -= largest
-    # u + t and v - t scale A identically: choose the t that keeps both ranges from overflow
-    middle = (u.min() + u.max() - v.min() - v.max()) / 4 if n else 0.0
-    scale = (np.exp(np.clip(w, -MAX_EXPONENT, MAX_EXPONENT)) for w in (u - middle, v + middle))
-    return Matching(rows, *scale, rank=int(np.count_nonzero(rows >= 0)))
+    rows, rank = _outcome(problem, largest)
+    logs = problem.u, problem.v
+    scales = (np.exp(np.clip(log, -MAX_EXPONENT, MAX_EXPONENT)) for log in logs)
+    return Matching(rows, *scales, rank=rank)

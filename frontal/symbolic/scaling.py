@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..compile.jit import brief, jit
+from ..matrix.symmetry import diagonal_of
 from .equilibrate import (
     MAX_EXPONENT,
     ONE_BITS,
@@ -26,7 +27,7 @@ from .equilibrate import (
     modulus,
     powers,
 )
-from .matching import Matching, maximum_product_matching
+from .matching import Matching, matching_of
 
 if TYPE_CHECKING:
     from ..matrix.canonical import Canonical
@@ -91,9 +92,10 @@ def scaling_of(matrix: Canonical, wanted: ScalingRequest, symmetric: bool) -> Sc
     scaling, even = equilibrated(matrix, symmetric)
     if not even:
         with np.errstate(over="ignore", under="ignore"):
-            diagonal = modulus(matrix.A.diagonal()) * scaling.row * scaling.column
+            diagonal = modulus(diagonal_of(matrix.indptr, matrix.indices, matrix.data))
+            diagonal = diagonal * scaling.row * scaling.column
         if wants_matching(diagonal.min(initial=1.0), matrix.dtype):
-            matching = maximum_product_matching(matrix.A)
+            matching = matching_of(matrix.indptr, matrix.indices, matrix.data)
             return _equilibrated(matrix, symmetric, matching)[0]
     return scaling
 

@@ -87,12 +87,13 @@ class Symbolic:
     @cached_property
     def longest_column(self) -> int:
         """Largest number of entries in a column of A."""
-        return largest_extent(self.indptr)
+        return int(largest_extent(self.indptr))
 
     @cached_property
     def largest(self) -> tuple[int, int]:
         """Largest number of update rows of a front, and largest k (k + m) of a panel."""
-        return largest_front(self.plan.start, self.plan.pointer)
+        widest, largest = largest_front(self.plan.start, self.plan.pointer)
+        return int(widest), int(largest)
 
     def with_values(self, values: np.ndarray, hermitian: bool = False) -> Canonical:
         """Return the matrix of this pattern with `values`, by columns, which are not copied."""

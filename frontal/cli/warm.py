@@ -50,6 +50,7 @@ from . import show
 _CUBE_SIDE = 9  # points per edge of a cube whose largest front is beyond the GPU's small fronts
 _LAYERED_CUBE_SIDE = 11  # points per edge of a cube that the layer ordering cuts
 _CIRCUIT_NODES = 300  # of a matrix for LU by columns
+_STAR_LEAVES = 400  # of a matrix whose root has many children
 _SHARED_CUBE_SIDE = 44  # points per edge of a cube whose graph several threads dissect together
 _SQUARE_SIDE, _THREADS = 260, 4  # points per edge of a square that many threads analyze in parts
 _WIDTHS = (1, 2, 4, 8)  # numbers of right-hand sides with different kernels
@@ -280,6 +281,8 @@ def _systems(task: Task) -> None:
             factor.refactorize(A).solve(b[:, 0].copy())
     factor.slogdet()
     factor.rcond()
+    if task.backend == "gpu" and task.what == "cholesky":
+        factorize(star_matrix(task), kind="spd", backend="gpu")  # with gathering fronts
     if task.backend == "cpu":
         if task.what == "lu":
             _by_columns(task)
@@ -306,6 +309,13 @@ def _by_columns(task: Task) -> None:
 def thin_matrix(task: Task) -> sp.csc_array:
     """Return a matrix that LU factorizes by columns."""
     return circuit(_CIRCUIT_NODES).astype(task.dtype)
+
+
+def star_matrix(task: Task) -> sp.csc_array:
+    """Return a positive definite matrix whose fronts include a wide parent."""
+    leaf = np.arange(1, _STAR_LEAVES + 1)
+    row = sp.csc_array((np.ones(leaf.size), (0 * leaf, leaf)), shape=2 * (leaf.size + 1,))
+    return sp.csc_array(row + row.T + leaf.size * sp.eye_array(leaf.size + 1)).astype(task.dtype)
 
 
 def _matrix(task: Task) -> sp.csc_array:

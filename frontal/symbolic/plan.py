@@ -115,6 +115,13 @@ def _relative_rows(fronts, relative, first, last):
                 relative[p] = end - begin + (q - base)
 
 
+def relative_rows(fronts: FrontArrays) -> np.ndarray:
+    """Return the relative indices of all fronts, as in `Plan`."""
+    relative = np.empty(fronts.rows.size, np.int32)
+    parallel_for(lambda *bounds: _relative_rows(fronts, relative, *bounds), fronts.pointer)
+    return relative
+
+
 @jit
 def _count_below(matrix, count, first, last):
     """Count entries on and below the diagonal of the permuted matrix in a range of columns."""
@@ -272,8 +279,7 @@ def make_plan(
     """
     child_pointer, children = children_of(fronts.parent)
     if relative is None:
-        relative = np.empty(fronts.rows.size, np.int32)
-        parallel_for(lambda *bounds: _relative_rows(fronts, relative, *bounds), fronts.pointer)
+        relative = relative_rows(fronts)
     maps = _entries_below if method.one_triangle else _entry_maps
     return Plan(*fronts, relative, child_pointer, children, *maps(matrix, fronts))
 

@@ -28,6 +28,7 @@ from .factor import GpuFactor
 from .factorize.entries import PatternEntries
 from .first_kernels import begin_kernels
 from .footprint import footprint
+from .layout.gathering import gathered
 from .memory_choice import memory_report, resident_or_streamed
 from .out_of_core import storage as streamed
 from .out_of_core.factor import StreamedFactor
@@ -68,7 +69,8 @@ class GpuBackend:
     def pattern(self) -> DevicePattern:
         """The fronts on the device."""
         if self._expected is None:
-            return DevicePattern(self._device, self.symbolic.plan, self.symbolic.method)
+            plan = gathered(self.symbolic.plan)
+            return DevicePattern(self._device, plan, self.symbolic.method)
         expected, self._expected = self._expected, None
         return expected.result()
 
@@ -113,7 +115,7 @@ class GpuBackend:
             with self._reporting_errors(dtype, values.dtype):
                 factor = self._matched(factor, least)
         if progress:
-            fronts = len(self.pattern.k)
+            fronts = self.symbolic.plan.parent.size
             progress("factorization", fronts, fronts)
         if factor.outcome.failure is not None:
             raise PivotFailure(factor.outcome.failure)

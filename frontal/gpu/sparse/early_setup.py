@@ -13,6 +13,7 @@ from ...symbolic.phase import Symbolic
 from ...symbolic.plan import Plan, front_flops
 from ..runtime.device import Device
 from .backend import GpuBackend
+from .layout.gathering import gathered, has_wide_parents
 from .pattern import DevicePattern
 from .tasks.list_bytes import small_bytes
 from .tasks.small_fronts import in_order
@@ -34,8 +35,12 @@ class EarlySetup:
     def fronts(
         self, method: Method, start: np.ndarray, parent: np.ndarray, pointer: np.ndarray
     ) -> None:
-        """Begin the work that depends on the fronts of a `Plan` alone, without rows and entries."""
-        if not self._chosen(method.panels * float(front_flops(start, pointer).sum())):
+        """Begin the work that depends on the fronts of a `Plan` alone, without rows and entries.
+
+        Gathering fronts depend on rows: with wide parents all work waits for the plan.
+        """
+        flops = method.panels * float(front_flops(start, pointer).sum())
+        if has_wide_parents(parent) or not self._chosen(flops):
             return
         plan = Plan(start, parent, pointer, *[np.empty(0, np.int32)] * 8)
         self._pattern = BackgroundTask(partial(_placed, self._device, plan, method, self._dtype))
@@ -65,7 +70,7 @@ def _listed(
 ) -> DevicePattern:
     """Return the fronts of a plan, whose lists are computed on threads."""
     if begun is None:
-        pattern = DevicePattern(device, symbolic.plan, symbolic.method)
+        pattern = DevicePattern(device, gathered(symbolic.plan), symbolic.method)
     else:
         pattern = begun.result()
         pattern.complete(symbolic.plan)

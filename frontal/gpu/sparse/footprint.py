@@ -15,6 +15,7 @@ from ..runtime.device import Device
 from ..runtime.limits import Limits
 from . import launch
 from .factorize.entries import columns_are_short, position_type
+from .layout.gathering import gathered
 from .layout.panels import Fronts
 from .layout.subset_packing import packed_subset
 from .pattern import DevicePattern
@@ -47,7 +48,8 @@ class _Planned(NamedTuple):
 
 def on_device_like(limits: Limits, symbolic: Symbolic) -> DevicePattern:
     """Return the fronts of a plan for a device with these limits."""
-    return DevicePattern(cast(Device, _Planned(limits)), symbolic.plan, symbolic.method)
+    device = cast(Device, _Planned(limits))
+    return DevicePattern(device, gathered(symbolic.plan), symbolic.method)
 
 
 def footprint(

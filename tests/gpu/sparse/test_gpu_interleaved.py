@@ -20,6 +20,7 @@ from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.factorize.entries import PatternEntries
 from frontal.gpu.sparse.layout import interval_packing, panels
 from frontal.gpu.sparse.layout import schedule as schedules
+from frontal.gpu.sparse.layout.gathering import gathered
 from frontal.gpu.sparse.pattern import DevicePattern
 from frontal.gpu.sparse.tasks import solves
 from frontal.numeric.method import LDLT
@@ -28,6 +29,7 @@ from ...conftest import fronts_cost
 from ...emulation.device import EmulatedDevice
 from ...emulation.interleaved import InterleavedDevice, available
 from ...matrices import bordered_pattern
+from .wide_tools import hub_system
 
 pytestmark = pytest.mark.skipif(not available(), reason="no C++ compiler that tells of accesses")
 
@@ -44,6 +46,7 @@ CASES = {
     "tiles": (lambda: (TILES, "natural"), 0, 0, 1e-12),
     "tree": (lambda: (problems.poisson2d(17), "auto"), 0, 1000, None),
     "small": (lambda: (problems.poisson2d(22), "auto"), 20, 200, 1e-9),
+    "wide": (lambda: (abs(hub_system("spd", leaves=150, hub=30)), "natural"), 16, 200, 1e-12),
 }
 
 
@@ -81,7 +84,7 @@ def run(device, name, kind, anew=False, least=False):
     In the `least` memory a factor has many segments.
     """
     symbolic, all_values = case(name, kind)
-    plan, backend, factor, told = symbolic.plan, GpuBackend(symbolic, device), None, []
+    plan, backend, factor, told = gathered(symbolic.plan), GpuBackend(symbolic, device), None, []
     rng = np.random.default_rng(3)
     for turn in (0, 1, 2) if kind == "spd" else (0, 2):
         if factor is None or anew:
@@ -150,7 +153,7 @@ def check(device, name, kind, schedule, *variant, least=False):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("name", ["tree", "small"])
+@pytest.mark.parametrize("name", ["tree", "small", "wide"])
 def test_many_fronts(device, monkeypatch, name, schedule, kind):
     monkeypatch.setattr(solves, "_SMALL_ENTRIES", CASES[name][2])
     monkeypatch.setattr(solves, "_WARPS", 0)

@@ -10,10 +10,11 @@
 using T = SCALAR;
 
 // The steps of a small front: 8 columns of the inverse each, then 8 columns of 64 update rows each.
+// A front without pivots has one step of no column, which passes the children's messages.
 struct SmallSteps {
     int pivots, count;
     __device__ explicit SmallSteps(const SolveTask &t)
-        : pivots(ceil_div(t.k, 8)), count(pivots * (1 + ceil_div(t.m, TILE))) {}
+        : pivots(max_(ceil_div(t.k, 8), 1)), count(pivots * (1 + ceil_div(t.m, TILE))) {}
     __device__ int column(int q) const { return q % pivots * 8; }
     __device__ int row(int q) const { return (q / pivots - 1) * TILE; }  // negative: of the inverse
 };

@@ -69,7 +69,8 @@ template <int ORDER> struct Small {
     __device__ void put_rest(int from) const {
         int turn = Tile::warp(), k = this->k(), m = this->m(), order = k + m;
         T *target = block();
-        for (int c0 = ceil_div(k, NB) * NB; c0 < order; c0 += NB)
+        // the first panel has put its other columns, also of a front without pivots
+        for (int c0 = max_(ceil_div(k, NB), 1) * NB; c0 < order; c0 += NB)
             for (int r0 = LU ? k / NB * NB : c0; r0 < order; r0 += NB) {
                 if (turn++ % Tile::warps) continue;
                 T *corner = target + r0 + c0 * m;

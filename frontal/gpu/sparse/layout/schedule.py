@@ -152,7 +152,7 @@ def followed_tiles(schedule: Schedule, k: np.ndarray, m: np.ndarray) -> np.ndarr
     """
     fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
     last = (fronts[schedule.level] < _MAX_FOLLOWED_FRONTS) & (m > 0)
-    return np.where(schedule.small, 0, -(-k // TILE) - ~last)
+    return np.where(schedule.small, 0, np.maximum(-(-k // TILE) - ~last, 0))
 
 
 def message_entries(tiles: np.ndarray, method: Method) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....compile.jit import jit
+from ....compile.jit import inner, jit
 from ....machine.threads import parallel_for
 from ....symbolic.plan import Plan
 from .. import structs
@@ -210,19 +210,25 @@ def _levels(parent, fits):
     return small, level
 
 
+@inner
+def _tiles_together(k):
+    """Return the tiles of update rows that a task of the forward sweep processes."""
+    return max(1, min(4, 2 * TILE // max(k, 1)))
+
+
 @jit
 def _list_forward(fronts, group, k, m, level):
     """Return front, tile, count, 0, 0, 0, level, group and turn of each tile of rows."""
     total = 0
     for s in fronts:
         u = -(-m[s] // TILE)
-        total += -(-k[s] // TILE) + -(-u // max(1, min(4, 2 * TILE // k[s])))
+        total += -(-k[s] // TILE) + -(-u // _tiles_together(k[s]))
     out = np.zeros((total, 9), np.int32)
     at = 0
     for q in range(fronts.size):
         s = fronts[q]
         p = -(-k[s] // TILE)
-        tiles, together = p + -(-m[s] // TILE), max(1, min(4, 2 * TILE // k[s]))
+        tiles, together = p + -(-m[s] // TILE), _tiles_together(k[s])
         i = 0
         while i < tiles:
             count = 1 if i < p else min(together, tiles - i)

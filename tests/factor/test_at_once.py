@@ -117,32 +117,6 @@ def test_first_solutions_are_judged_alike(monkeypatch, at_once, dtype, kind, tra
 
 
 @pytest.mark.parametrize("trans", "NTH")
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_unrefined_vectors_have_the_bits_of_others(kind, dtype, trans):
-    A, b = dominant_system(40, kind, dtype, 0)
-    factor = frontal.factorize(A, kind=kind, backend="cpu")
-    solver = factor._numbers.solver
-    tiny, huge = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max) / 8
-    for size, fast in ((1.0, True), (0.0, True), (tiny, False), (huge, False)):
-        right = (size * b / np.abs(b).max()).astype(dtype)
-        assert (solver.solve_unrefined(right, trans) is not None) == fast
-        expected = solver.solve(right, trans, 0, None)[0]
-        np.testing.assert_array_equal(factor.solve(right, trans, refine=0), expected)
-    b[3] = np.nan
-    with pytest.raises(NonFiniteInputError, match="b"):
-        factor.solve(b, trans, refine=0)
-
-
-def test_unrefined_vectors_leave_judged_ones_fast(at_once):
-    A, b = dominant_system(40, "general", np.float64, 0)
-    factor = frontal.factorize(A, backend="cpu")
-    factor.solve(np.full(40, 1e300), refine=0)
-    factor.solve(b)
-    assert at_once == [True]
-
-
-@pytest.mark.parametrize("trans", "NTH")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [t for t in TYPES if np.finfo(t).bits == 64])
 def test_estimates_are_those_of_all_factors(monkeypatch, dtype, kind, trans):

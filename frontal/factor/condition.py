@@ -187,17 +187,17 @@ def _refined_norm(factor: NumericFactor, trans: str, dtype: np.dtype) -> float |
     probes = systems[0].row_probes()
     if probes is None:
         return None
-    found: list[float] = []
-    solve, adjoint = (_measured_solver(system, found) for system in systems)
+    rowwise: list[float] = []
+    solve, adjoint = (_measured_solver(system, rowwise) for system in systems)
     try:
         value = one_norm(probes, adjoint, solve, enough(dtype)).value
     except _UnsureError:
         return None
-    return value if value * max(found) <= MAX_CHANGE else None
+    return value if value * max(rowwise) <= MAX_CHANGE else None
 
 
-def _measured_solver(system: LinearSystem, found: list[float]) -> Product:
-    """Return a refining solver that appends its rowwise errors to `found`.
+def _measured_solver(system: LinearSystem, rowwise: list[float]) -> Product:
+    """Return a refining solver that appends errors to `rowwise`.
 
     It raises `_UnsureError` for solutions with few digits.
     """
@@ -207,7 +207,7 @@ def _measured_solver(system: LinearSystem, found: list[float]) -> Product:
         few = errors is None or not errors.worst <= system.eps**0.75
         if errors is None or few or errors.near_border(system.limits).any():
             raise _UnsureError
-        found.append(max(errors.worst, system.eps))
+        rowwise.append(max(errors.worst, system.eps))
         return X
 
     return solve

@@ -56,7 +56,8 @@ def compare(
     w = solution.weights if by_rows or last is not None else None
     if w is None:
         return None
-    references = [None] * by_rows + ([last.weights] if last is not None else [])
+    references = [None] if by_rows else []
+    references += [last.weights] if last is not None else []
     ratios = solution.system.ratios(w, references)
     if by_rows:
         bound = counted * ratios[0][1]

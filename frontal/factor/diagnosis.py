@@ -134,13 +134,12 @@ class Diagnosis:
         self.hidden = hides(factor)
         if factor.symbolic.n == 0 or not self.hidden:
             return
-        if is_mixed(factor):
+        mixed, condition = is_mixed(factor), measured_condition(factor)
+        if mixed:
             _demand_condition(factor, self.pivot_ratio)
-            self.nulls["N"] = None
-            return
-        condition = measured_condition(factor)
-        if condition is not None:
+        elif condition is not None:
             self.keep("N", factor.matrix_dtype, self._without_doubt(condition))
+        if mixed or condition is not None:
             self.nulls["N"] = None
             return
         if self.singular == "raise" and not self.regular:
@@ -301,10 +300,7 @@ class Diagnosis:
         return estimate
 
     def condition(self, trans: str, dtype: np.dtype) -> Condition:
-        """Return the factor's condition number for op(A), computed at its first use.
-
-        If pivots are so small that A may be singular, it suppresses no warning.
-        """
+        """Return the factor's condition number for op(A), computed at its first use."""
         known = self.condition_known(trans, dtype)
         if known is None:
             known = factor_condition(self.factor, trans, dtype, self.certifies)

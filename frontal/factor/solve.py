@@ -89,7 +89,7 @@ class FactorSolver:
         if outcome is None:
             return None
         if estimating:
-            known = self._kept(outcome, trans)
+            known = self._condition_beside(outcome, trans)
         if known is not None and verdict.is_silent(known, outcome.error):
             return outcome.x
         if factor.remeasures:
@@ -97,7 +97,7 @@ class FactorSolver:
         self._backoff.record_failure()
         return None
 
-    def _kept(self, outcome: FastSolution, trans: str) -> Condition | None:
+    def _condition_beside(self, outcome: FastSolution, trans: str) -> Condition | None:
         """Store and return the condition number of the factor, found beside a solution."""
         if not outcome.condition >= 0:
             self.verdict.certifies = False

@@ -34,6 +34,7 @@ MORE = {  # constants beside the defaults of a file
     "front_forward.cu": [{"AHEAD": 2}, {"AHEAD": 2, "LU": 1, "FLIP": 1}, {"WIDTH": 8}],
     "front_backward_small.cu": [{"RESIDENTS": 4}, {"RESIDENTS": 4, "LU": 1}, {"WIDTH": 8}],
     "front_forward_small.cu": [{"RESIDENTS": 4}, {"RESIDENTS": 4, "LU": 1}, {"WIDTH": 8}],
+    "front_chains.cu": [{"LU": 1, "PERTURB": 1}],
     "front_small.cu": [{"LU": 1, "PERTURB": 1}],
     "batch_statistics.cu": [{"LU": 1}],
     "front_trees.cu": [
@@ -64,6 +65,7 @@ LDL = {"LDL": 1, "ADJOINT": 0}
 for _name, _more in {
     "front_backward.cu": {"AHEAD": 2},
     "front_backward_small.cu": {"RESIDENTS": 4},
+    "front_chains.cu": {"PERTURB": 1},
     "front_forward.cu": {"AHEAD": 2},
     "front_forward_small.cu": {"RESIDENTS": 4},
     "front_pivots.cu": {},

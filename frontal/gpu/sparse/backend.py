@@ -138,7 +138,9 @@ class GpuBackend:
     def _begin(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> DevicePattern:
         """Begin the task lists and compile kernels, if there is memory for the factor."""
         pattern = self._within(dtype, values, memory)
-        begin_kernels(self._device, pattern.method, dtype, bool(pattern.schedule.small.any()))
+        schedule = pattern.schedule
+        few = bool(schedule.small.any()), schedule.chained
+        begin_kernels(self._device, pattern.method, dtype, *few)
         pattern.begin(dtype)
         return pattern
 

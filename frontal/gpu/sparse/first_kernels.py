@@ -9,21 +9,25 @@ from ..runtime.device import Device
 from . import launch
 from .factorize.equilibration import KERNELS
 from .factorize.launches import tile_constants
+from .factorize.small_fronts import small_constants
 
 
-def begin_kernels(device: Device, method: Method, dtype: np.dtype, few: bool = True) -> None:
+def begin_kernels(
+    device: Device, method: Method, dtype: np.dtype, few: bool = True, chained: bool = False
+) -> None:
     """Begin to compile the kernels of a factorization and a solve for one right-hand side.
 
     Kernels that compile longest, or are needed first, come first. Kernels of small fronts are
-    included if `few` is true.
+    included if `few` is true, those of many levels of them in one launch if `chained` is.
     """
     limits = device.limits
     kernels = [
         ("front_tiles.cu", tile_constants(method, launch.front_tiles(dtype, method, limits)))
     ]
     if few:
-        perturb = {"PERTURB": int(method.pivots)}
-        kernels.insert(0, ("front_small.cu", method.constants | perturb))
+        kernels.insert(0, ("front_small.cu", small_constants(method)))
+    if chained:
+        kernels.insert(0, ("front_chains.cu", small_constants(method)))
     if method.scaling:
         kernels.insert(0, (KERNELS, {}))
     kernels += [("system.cu", method.constants), ("condition.cu", {})]

@@ -174,7 +174,7 @@ Examination: TypeAlias = Callable[[ComputedFactor], Callable[[], object]]  # ret
 def counter_sizes(tree: Fronts) -> tuple[int, ...]:
     """Return the number of entries of each counter of `State`, in their order."""
     fronts, rows = len(tree.k), int(tree.tile_row[-1])
-    return 2, 12, 1, tree.schedule.epochs, 1, fronts, rows, rows
+    return 2, 12, 1, tree.schedule.epochs, 1, fronts, rows, rows, 1
 
 
 class State:
@@ -199,7 +199,7 @@ class State:
         ends = np.cumsum(sizes)
         parts = [self.all[end - size : end] for size, end in zip(sizes, ends, strict=True)]
         self.outcome, examined, self.ticket, self.epoch, self.over, *rest = parts
-        self.finished, self.done, self.upper_done = rest
+        self.finished, self.done, self.upper_done, self.small_ticket = rest
         self.examined = examined.view(np.float64)
         self._mirror, self._end = pattern.device.staged(self.all[:14]), pattern.device.fence()
 

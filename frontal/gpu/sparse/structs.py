@@ -75,8 +75,8 @@ SMALL_FRONT = Struct(
 )
 SMALL_CHILD = Struct(
     "SmallChild",
-    "A child of a small front: offset and order of its contribution block.",
-    {"block": "long long", "m": "int", "spare": "int"},
+    "A child of a small front: offset and order of its contribution block, and its number.",
+    {"block": "long long", "m": "int", "front": "int"},
     {},
     align=16,
 )

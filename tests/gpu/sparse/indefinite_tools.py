@@ -14,8 +14,11 @@ from frontal.numeric.method import LDLH, LDLT
 KINDS = [("f4", LDLT), ("f8", LDLT), ("c8", LDLT), ("c16", LDLT), ("c8", LDLH), ("c16", LDLH)]
 
 
-def factored(device, a, method, ordering="auto", small=64, tiny=None):
-    """The factor of a backend whose fronts up to `small` rows are done whole."""
+def factored(device, a, method, ordering="auto", small=64, tiny=None, fewest=1):
+    """The factor of a backend whose fronts up to `small` rows are done whole.
+
+    `fewest` fronts of a level have a launch of their own.
+    """
     pattern = sp.csc_array(abs(a).astype("f8"))
     pattern = pattern + pattern.T + sp.diags_array(np.full(a.shape[0], pattern.sum()))
     symbolic = replace(
@@ -33,7 +36,7 @@ def factored(device, a, method, ordering="auto", small=64, tiny=None):
     place = np.searchsorted(everywhere + given.indices, column * a.shape[0] + found.indices)
     given.data[place] = found.data
     backend = GpuBackend(symbolic, device)
-    backend.pattern = DevicePattern(device, symbolic.plan, method, small, 1)
+    backend.pattern = DevicePattern(device, symbolic.plan, method, small, fewest)
     return backend.factorize(given.data, None, tiny=tiny)
 
 

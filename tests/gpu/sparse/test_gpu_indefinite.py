@@ -40,6 +40,11 @@ def coupled(dtype, method):
     return with_phases(sp.csc_array(a), dtype, method)
 
 
+def blocks(*orders):
+    """Fronts of their own, whose columns are good in pairs alone."""
+    return sp.block_diag([dense(n, n) for n in orders], format="csc")
+
+
 def saddle(n):
     """A grid, and constraints that come after their unknowns."""
     a = problems.poisson2d(n) - 1.3 * sp.eye_array(n * n)
@@ -51,7 +56,7 @@ MATRICES = {
     "grid": lambda: problems.poisson2d(17) - 1.37 * sp.eye_array(289),
     "cube": lambda: problems.poisson3d(6) - 2.37 * sp.eye_array(216),
     "saddle": lambda: saddle(12),
-    "pairs": lambda: sp.block_diag([dense(n, n) for n in (2, 5, 16, 17, 33, 64, 70)], format="csc"),
+    "pairs": lambda: blocks(2, 5, 16, 17, 33, 64, 70),
 }
 
 
@@ -59,8 +64,22 @@ MATRICES = {
 @pytest.mark.parametrize("small", [0, 64])
 @pytest.mark.parametrize("name", MATRICES)
 def test_factors_and_solutions(device, name, small, dtype, method):
+    check_factor(device, name, small, dtype, method)
+
+
+@pytest.mark.parametrize(("dtype", "method"), KINDS)
+@pytest.mark.parametrize("name", ["grid", "pairs"])
+def test_factors_of_small_fronts_in_one_launch(device, name, dtype, method, monkeypatch):
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_D", 1000)
+    monkeypatch.setitem(MATRICES, "pairs", lambda: blocks(2, 5, 16, 17, 33, 64))
+    factor = check_factor(device, name, 64, dtype, method, 1000)
+    assert factor.pattern.schedule.launches == 1
+
+
+def check_factor(device, name, small, dtype, method, fewest=1):
     a = with_phases(MATRICES[name](), dtype, method)
-    factor = factored(device, a, method, "natural" if name == "saddle" else "auto", small)
+    ordering = "natural" if name == "saddle" else "auto"
+    factor = factored(device, a, method, ordering, small, fewest=fewest)
     assert factor.perturbed == 0
     assert error(factor, a) <= 20
     grown = max(np.abs(lower).max() for lower, *_ in parts(factor))
@@ -73,6 +92,7 @@ def test_factors_and_solutions(device, name, small, dtype, method):
     np.testing.assert_allclose(y, x, rtol=0, atol=1e5 * eps(dtype) * np.abs(x).max())
     if method.adjoint:
         assert (factor.diagonal().imag == 0).all()
+    return factor
 
 
 @pytest.mark.parametrize(("large", "few"), [(48, 8), (2, 4)])
@@ -98,11 +118,12 @@ def test_fronts_of_several_tiles(device, monkeypatch, dtype, method, large, few)
 
 
 @pytest.mark.parametrize(("dtype", "method"), [("f8", LDLT), ("c16", LDLH)])
-@pytest.mark.parametrize("n", [1, 8, 31, 63, 64, 65, 128, 150])
-def test_one_front(device, n, dtype, method):
+@pytest.mark.parametrize("n", [1, 8, 31, 32, 62, 63, 64, 65, 128, 150])
+def test_one_front(device, n, dtype, method, monkeypatch):
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_D", 1000)
     a = with_phases(dense(n, n) if n > 1 else -np.eye(1), dtype, method)
-    for small in (0, 64):
-        factor = factored(device, a, method, np.arange(n), small)
+    for small, fewest in ((0, 1), (64, 1), (64, 1000)):
+        factor = factored(device, a, method, np.arange(n), small, fewest=fewest)
         assert error(factor, a) <= 20
         assert residual(factor, a) <= 2000
 
@@ -123,10 +144,16 @@ def test_no_search_where_pivots_are_good(device, monkeypatch):
 
 @pytest.mark.parametrize(("dtype", "method"), [("f8", LDLT), ("c16", LDLT), ("c16", LDLH)])
 @pytest.mark.parametrize(
-    ("k", "small", "few"), [(20, 64, 512), (20, 0, 512), (100, 0, 512), (100, 0, 0)]
+    ("k", "small", "few"),
+    [(20, 64, 512), (20, 65, 512), (20, 0, 512), (100, 0, 512), (100, 0, 0)],
 )
 def test_columns_whose_pivots_are_too_small(device, monkeypatch, k, small, few, dtype, method):
-    """Sound in their own block, but not for the rows below: the host hears which."""
+    """Sound in their own block, but not for the rows below: the host hears which.
+
+    Of more than 64 rows, small fronts share a launch.
+    """
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_D", 1000)
+    fewest = 1000 if small > 64 else 1
     monkeypatch.setattr(schedules, "_MAX_FOLLOWED_FRONTS", few)
     rng, n = np.random.default_rng(4), k + 30
     a = np.zeros((n, n))
@@ -136,7 +163,8 @@ def test_columns_whose_pivots_are_too_small(device, monkeypatch, k, small, few, 
     a[k:, k:] = dense(30, 1).toarray() + 5 * np.eye(30)
     a = with_phases(np.tril(a) + np.tril(a, -1).T, dtype, method)
     with fronts_cost(1e-12):
-        factor = factored(device, a, method, "natural", small)
+        factor = factored(device, a, method, "natural", small, fewest=fewest)
+    assert factor.pattern.schedule.chained == (small > 64)
     assert k in np.diff(factor.symbolic.plan.start)
     assert np.isfinite(factor.to_host().panels).all()
     failed, far = factor.unstable_pivots, np.zeros(n)
@@ -183,14 +211,17 @@ def test_small_fronts_look_at_update_rows(device, dtype, method):
 
 
 @pytest.mark.parametrize(("dtype", "method"), KINDS)
-@pytest.mark.parametrize(("n", "small"), [(30, 64), (30, 0), (90, 0)])
-def test_zero_pivots_are_replaced(device, n, small, dtype, method):
+@pytest.mark.parametrize(
+    ("n", "small", "fewest"), [(30, 64, 1), (60, 64, 1000), (30, 0, 1), (90, 0, 1)]
+)
+def test_zero_pivots_are_replaced(device, n, small, fewest, dtype, method, monkeypatch):
     """Finite, of the size that the host gives, and told."""
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_D", 1000)
     a = dense(n).toarray()
     a[5] = a[:, 5] = a[20] = a[:, 20] = 0
     a[n - 7] = a[:, n - 7] = 0
     a = with_phases(a, dtype, method)
-    factor = factored(device, a, method, np.arange(n), small, tiny=1e-5)
+    factor = factored(device, a, method, np.arange(n), small, tiny=1e-5, fewest=fewest)
     assert factor.perturbed == 3
     assert factor.largest_multiplier == np.inf
     assert len(factor.unstable_pivots) == 3

@@ -47,7 +47,13 @@ CASES = {
     "tree": (lambda: (problems.poisson2d(17), "auto"), 0, 1000, None),
     "small": (lambda: (problems.poisson2d(22), "auto"), 20, 200, 1e-9),
     "wide": (lambda: (abs(hub_system("spd", leaves=150, hub=30)), "natural"), 16, 200, 1e-12),
+    "chains": (lambda: (problems.poisson2d(14), "auto"), 64, 200, 1e-9),
 }
+
+
+def orders(name):
+    """The rows up to which fronts are small, and the fronts of a level that make it a launch."""
+    return CASES[name][1], 1000 if name == "chains" else 1
 
 
 @cache
@@ -89,7 +95,7 @@ def run(device, name, kind, anew=False, least=False):
     for turn in (0, 1, 2) if kind == "spd" else (0, 2):
         if factor is None or anew:
             factor = None
-            backend.pattern = DevicePattern(device, plan, symbolic.method, CASES[name][1], 1)
+            backend.pattern = DevicePattern(device, plan, symbolic.method, *orders(name))
             backend.entries = PatternEntries(symbolic, backend.pattern)
         memory = least_of(backend) if least else "device"
         given = {"tiny": TINY, "previous": factor, "memory": memory}
@@ -127,6 +133,8 @@ def tight(monkeypatch):
     """Places are taken as early as ever."""
     monkeypatch.setattr(schedules, "_EPOCH", 1)
     monkeypatch.setattr(schedules, "_GROUP", 1)
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_LEVELS", 1000)
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_D", 1000)
     monkeypatch.setattr(interval_packing, "SLACK", 0)
     monkeypatch.setattr(panels, "_SLACK", interval_packing.NO_SLACK)
     reference.cache_clear()
@@ -153,7 +161,7 @@ def check(device, name, kind, schedule, *variant, least=False):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("name", ["tree", "small", "wide"])
+@pytest.mark.parametrize("name", ["tree", "small", "wide", "chains"])
 def test_many_fronts(device, monkeypatch, name, schedule, kind):
     monkeypatch.setattr(solves, "_SMALL_ENTRIES", CASES[name][2])
     monkeypatch.setattr(solves, "_WARPS", 0)

@@ -38,14 +38,12 @@ def test_levels_and_times(name, method):
     np.testing.assert_array_equal(np.sort(schedule.tiled), np.flatnonzero(~small))
     order = time[schedule.tiled]
     assert (np.diff(order) >= 0).all()
-    np.testing.assert_array_equal(
-        np.unique(order), schedule.small_levels + np.arange(schedule.epochs)
-    )
+    np.testing.assert_array_equal(np.unique(order), schedule.launches + np.arange(schedule.epochs))
 
 
 def check_owners(places, schedule, parent, sizes):
     """Nothing has two owners, in any order that launches and waits allow."""
-    time, launches = schedule.time.astype(int), schedule.small_levels
+    time, launches = schedule.time.astype(int), schedule.launches
     dies = np.where(parent >= 0, time[parent], time)
     order, messages = np.argsort(time, kind="stable"), np.zeros(time.size, int)
     messages[order] = places.sent + np.cumsum(sizes.messages[order]) - sizes.messages[order]
@@ -81,7 +79,7 @@ def test_nothing_has_two_owners(seed, monkeypatch):
         if parent[s] >= 0:
             time[parent[s]] = max(time[parent[s]], time[s] + rng.integers(1, 3) - (seed % 2))
     time = np.unique(time, return_inverse=True)[1].astype(np.int32)
-    schedule = Schedule(time < 3, time, 3, np.empty(0, int), np.empty(0, int), time)
+    schedule = Schedule(time < 3, time, 3, 3, np.empty(0, int), np.empty(0, int), time)
     sizes = Parts(*(rng.integers(1, 100, fronts) for _ in range(4)))
     sizes.blocks[parent < 0] = 0
     sizes.products[(time < 3) | (seed % 3 == 0)] = 0
@@ -155,7 +153,7 @@ def test_tops_of_trees_are_staggered_where_that_saves_memory(monkeypatch):
 
 def test_messages_lie_where_panels_come_later_and_blocks_take_their_place():
     time, parent = np.array([0, 1, 2, 3]), np.array([3, 3, 3, -1])
-    schedule = Schedule(np.zeros(4, bool), time, 0, np.empty(0, int), np.empty(0, int), time)
+    schedule = Schedule(np.zeros(4, bool), time, 0, 0, np.empty(0, int), np.empty(0, int), time)
     sizes = Parts(*np.array([[10, 10, 10, 100], [0, 0, 50, 0], [0] * 4, [60, 160, 20, 1]]))
     places = place(schedule, parent, sizes)
     assert (places.panels, places.sent, places.messages, places.entries) == (130, 20, 241, 261)
@@ -188,8 +186,12 @@ def test_contribution_blocks_are_packed_by_columns_of_tiles():
     np.testing.assert_array_equal(contribution_entries(m, LU), m * m)
 
 
-def test_deep_trees(device):
-    """A chain of fronts has as many levels: they are tasks, since launches would be too many."""
+@pytest.mark.parametrize(("ratio", "entries"), [(0, 1 << 20), (1, 1 << 16), (1, 1 << 20)])
+def test_deep_trees_have_few_launches(device, ratio, entries, monkeypatch):
+    """A chain of fronts has as many levels: they are tasks, or share one launch."""
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_LEVELS", ratio)
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_D", ratio)
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_ENTRIES", entries)
     n = 70_000
     plan = frontal.analyze(FRONT_MATRICES["chain"](), kind="spd").plan._replace(
         start=np.arange(n + 1, dtype=np.int32),
@@ -206,6 +208,11 @@ def test_deep_trees(device):
     )
     for method in (CHOLESKY, LU, LDLT):
         pattern = DevicePattern(device, plan, method)
+        if ratio and n <= entries:
+            assert pattern.schedule.small.all()
+            assert (pattern.schedule.launches, pattern.schedule.small_levels) == (1, n)
+            assert (pattern.schedule.time == 0).all()
+            continue
         assert not pattern.schedule.small.any()
         places = pattern.layout(np.dtype("f8")).places
         assert places.entries - places.messages < 1.1 * places.panels

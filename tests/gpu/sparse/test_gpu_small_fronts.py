@@ -11,10 +11,11 @@ from frontal.cpu.backend import CpuBackend
 from frontal.gpu.runtime.limits import H200
 from frontal.gpu.sparse import launch, structs
 from frontal.gpu.sparse.factorize import small_fronts
+from frontal.gpu.sparse.layout import schedule as schedules
 from frontal.gpu.sparse.pattern import DevicePattern
 from frontal.gpu.sparse.storage import State, Storage, allocate
 from frontal.gpu.sparse.tasks.small_fronts import small_tasks
-from frontal.numeric.method import CHOLESKY, LU
+from frontal.numeric.method import CHOLESKY, LDLT, LU
 
 from ...conftest import fronts_cost
 from ...emulation.borders import DTYPES, eps
@@ -55,6 +56,17 @@ CASES += [
     if dtype != "f8"
 ]
 cases = pytest.mark.parametrize(("name", "limit", "dtype"), CASES)
+# all levels in one launch
+chains = pytest.mark.parametrize(
+    ("name", "limit", "dtype"),
+    [
+        ("grid", 64, "f8"),
+        ("merged", 64, "f8"),
+        ("blocks", 64, "f4"),
+        ("cube", 32, "c8"),
+        ("arrow", 32, "c16"),
+    ],
+)
 
 
 def matrix_of(name, kind, dtype, rng):
@@ -74,7 +86,7 @@ def matrix_of(name, kind, dtype, rng):
 class Factored:
     """The small fronts of a matrix by both backends."""
 
-    def __init__(self, device, name, kind, dtype, limit):
+    def __init__(self, device, name, kind, dtype, limit, fewest=1):
         a = matrix_of(name, kind, dtype, np.random.default_rng(7))
         ordering = "natural" if name == "arrow" else "auto"
         with fronts_cost(MATRICES[name][1]):
@@ -83,7 +95,7 @@ class Factored:
         tiny = 0.0 if kind == "spd" else TINY
         self.method, self.plan, self.device = analysis.symbolic.method, analysis.plan, device
         self.cpu = CpuBackend(analysis.symbolic).factorize(values, None)
-        self.pattern = DevicePattern(device, self.plan, self.method, limit, 1)
+        self.pattern = DevicePattern(device, self.plan, self.method, limit, fewest)
         self.values, self.tiny, self.dtype = values, tiny, np.dtype(dtype)
         self.run()
 
@@ -157,9 +169,26 @@ def check_inverse(inverse, factor, tolerance):
     assert difference <= tolerance * condition
 
 
+@pytest.fixture
+def one_launch(monkeypatch):
+    """Levels with few small fronts share a launch."""
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_LEVELS", 1000)
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_D", 1000)
+
+
 @cases
 def test_cholesky(device, name, limit, dtype):
-    found = Factored(device, name, "spd", dtype, limit)
+    check_cholesky(Factored(device, name, "spd", dtype, limit), name, dtype)
+
+
+@chains
+def test_cholesky_of_chains(device, name, limit, dtype, one_launch):
+    found = Factored(device, name, "spd", dtype, limit, 1000)
+    assert found.pattern.schedule.launches == 1
+    check_cholesky(found, name, dtype)
+
+
+def check_cholesky(found, name, dtype):
     assert len(found.fronts())
     assert name != "arrow" or np.diff(found.plan.child_pointer).max() > structs.SMALL_CHILDREN
     check_panels(found, 100 * eps(dtype))
@@ -171,7 +200,17 @@ def test_cholesky(device, name, limit, dtype):
 
 @cases
 def test_lu(device, name, limit, dtype):
-    found = Factored(device, name, "general", dtype, limit)
+    check_lu(device, Factored(device, name, "general", dtype, limit), dtype)
+
+
+@chains
+def test_lu_of_chains(device, name, limit, dtype, one_launch):
+    found = Factored(device, name, "general", dtype, limit, 1000)
+    assert found.pattern.schedule.launches == 1
+    check_lu(device, found, dtype)
+
+
+def check_lu(device, found, dtype):
     assert len(found.fronts())
     columns = np.repeat(found.pattern.schedule.small, found.pattern.k)
     pivots = device.download(found.storage.pivots) - 1
@@ -241,3 +280,85 @@ def test_launches_take_each_front_once(dtype):
             for part in parts:
                 assert part.first == sum(sum(p.counts) for p in parts if p.first < part.first)
                 assert part.shared <= H200.shared_block
+
+
+def hard_front(order, pivots, dtype, seed):
+    """A front with ties, null columns, and columns whose pivot rows are small."""
+    rng = np.random.default_rng(seed)
+    a = rng.choice([-1.0, 1.0, 0.5], (order, order))
+    a[:, rng.integers(pivots, size=2)] = 0.0
+    a[:pivots, rng.integers(pivots, size=2)] *= 1e-3
+    phases = np.exp(1j * rng.integers(4, size=a.shape) * np.pi / 2) if dtype[0] == "c" else 1
+    return (a * phases).astype(dtype)
+
+
+def factorized_front(device, a, pivots, chained, method=LU, between=0):
+    """Panels, pivots and statistics of one front with the first columns of `a` as pivots.
+
+    Its parent has the other columns; `between` them are fronts without pivots.
+    """
+    order, ones, count = len(a), sp.csc_array(np.ones(a.shape)), between + 2
+    plan = frontal.analyze(ones, kind="spd", ordering="natural").plan
+    rows = np.arange(pivots, order, dtype=np.int32)
+    column, row = np.divmod(np.arange(a.size), order)
+    source = np.flatnonzero((row >= column) | (not method.one_triangle))
+    ends = rows.size * np.arange(count + 1)
+    plan = plan._replace(
+        start=np.array([0, *[pivots] * (count - 1), order], np.int32),
+        parent=np.array([*range(1, count), -1], np.int32),
+        pointer=np.minimum(ends, ends[-2]),
+        rows=np.tile(rows, count - 1),
+        relative=np.tile(rows - pivots, count - 1).astype(np.int32),
+        child_pointer=np.array([0, *range(count)]),
+        children=np.arange(count - 1, dtype=np.int32),
+        entry_pointer=np.array([0, *[source.size] * count]),
+        source=source,
+        row=row[source].astype(np.int32),
+        column=column[source].astype(np.int32),
+    )
+    pattern = DevicePattern(device, plan, method, 64, 1000 * chained)
+    assert pattern.schedule.small.all()
+    storage = allocate(pattern, np.dtype(a.dtype), Storage)
+    state, values = State(pattern, storage), device.upload(a.T.ravel().copy())
+    for level in small_fronts.launches(pattern, storage, values, TINY, state):
+        for part in level:
+            part()
+    state.fetch(), state.ended()
+    panels = pattern.to_host(device.download(storage.panels))
+    first = pivots * (order + (method.panels - 1) * (order - pivots))
+    statistics = (
+        (device.download(storage.pivots)[:pivots], device.download(storage.largest)[:pivots])
+        if method.pivots
+        else ()
+    )
+    return panels[:first], panels[first:], *statistics, state.read().replaced
+
+
+@pytest.mark.parametrize(("order", "pivots"), [(1, 1), (8, 3), (32, 32), (31, 20), (64, 40)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lu_in_registers_is_that_by_panels(device, order, pivots, dtype, one_launch, monkeypatch):
+    a = hard_front(order, pivots, dtype, order)
+    found = factorized_front(device, a, pivots, True)
+    constants = small_fronts.small_constants
+    monkeypatch.setattr(small_fronts, "small_constants", lambda m: constants(m) | {"WINDOW": 0})
+    wanted = factorized_front(device, a, pivots, False)
+    for number, other in zip(found[2:], wanted[2:], strict=True):
+        np.testing.assert_allclose(number, other, rtol=1e4 * eps(dtype))
+    for number, other in zip(found[:2], wanted[:2], strict=True):
+        size = np.abs(other).max(initial=0)
+        np.testing.assert_allclose(number, other, rtol=0, atol=1e3 * eps(dtype) * size)
+    if order > 8:
+        assert wanted[3].max() > 100
+        assert wanted[4] > 0
+
+
+@pytest.mark.parametrize("chained", [False, True])
+@pytest.mark.parametrize("method", [CHOLESKY, LU, LDLT])
+@pytest.mark.parametrize(("order", "pivots"), [(20, 7), (50, 20)])
+def test_fronts_without_pivots_pass_blocks_on(device, order, pivots, method, chained, one_launch):
+    a = np.random.default_rng(order).uniform(-1, 1, (order, order))
+    a += a.T + 3 * order * (method is CHOLESKY) * np.eye(order)
+    wanted = factorized_front(device, a, pivots, chained, method)
+    found = factorized_front(device, a, pivots, chained, method, between=2)
+    for number, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(number, other)

@@ -101,11 +101,11 @@ template <int LANES> __device__ inline unsigned group_ballot(bool vote) {
 }
 
 // Return the lane, counted within its group of LANES lanes, of the candidate with the largest
-// magnitude, the least position among equals; -1 without candidates. `high` becomes the upper half
-// of that magnitude. The whole warp must call; positions must be less than 2^30.
-template <class R, int LANES>
-__device__ inline int pivot_lane(bool candidate, Magnitude value, int position, unsigned &high) {
-    high = group_max<LANES>(candidate ? value.high : 0u);
+// magnitude, the least position among equals; -1 without candidates. `high` is the largest upper
+// half of their magnitudes. The whole warp must call; positions must be less than 2^30.
+template <int LANES>
+__device__ inline int lane_of_largest(
+    bool candidate, Magnitude value, int position, unsigned high) {
     bool best = candidate && value.high == high;
     unsigned votes = group_ballot<LANES>(best);
     bool several = votes & (votes - 1);
@@ -117,6 +117,14 @@ __device__ inline int pivot_lane(bool candidate, Magnitude value, int position, 
         votes = group_ballot<LANES>(best);
     }
     return __ffs((int)votes) - 1;
+}
+
+// The same for a column whose search has not begun; `high` becomes the upper half of the largest
+// magnitude.
+template <class R, int LANES>
+__device__ inline int pivot_lane(bool candidate, Magnitude value, int position, unsigned &high) {
+    high = group_max<LANES>(candidate ? value.high : 0u);
+    return lane_of_largest<LANES>(candidate, value, position, high);
 }
 
 // Write entries K… of a row to shared memory, aligned to 16 bytes, with `pivot` at K.

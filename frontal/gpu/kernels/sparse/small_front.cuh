@@ -8,6 +8,7 @@
 #include "sparse/front.cuh"
 #include "dense/getf2.cuh"
 #include "sparse/pivot_blocks.cuh"
+#include "common/scheduler.cuh"
 #include "common/warp_product.cuh"
 
 constexpr int NB = SMALL_PANEL, CHILDREN = SMALL_CHILDREN;
@@ -62,12 +63,33 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
     // Row 0 of column NB·block; for Cholesky only rows from NB·block on exist.
     __device__ T *panel(int block) { return data + offset(block); }
 
+    // Row 0 of L11 in the factor, with D.
+    __device__ T *row_of_l11(T *factor) const {
+        return factor + front.panel + front.k * padded<T>(front.m);
+    }
+
     // Return whether this holds for a thread of this front, or of the fronts that share its warp.
     __device__ static bool any(bool holds) {
         if constexpr (ORDER > 32) return __syncthreads_or(holds);
         bool found = __any_sync(full_warp, holds);
         if (found) __syncwarp();  // later code writes where others have read
         return found;
+    }
+
+    // The largest of each value among the threads of the front; `turn` alternates between 0 and 1.
+    template <int N> __device__ void largest(unsigned (&v)[N], int turn) {
+#pragma unroll
+        for (int n = 0; n < N; ++n) v[n] = group_max<(ORDER < 32 ? ORDER : 32)>(v[n]);
+        if constexpr (warps > 1) {
+            unsigned *all = reinterpret_cast<unsigned *>(candidates) + turn * 8;
+            if (lane() % 32 == 0) {
+#pragma unroll
+                for (int n = 0; n < N; ++n) all[warp() * 4 + n] = v[n];
+            }
+            __syncthreads();
+#pragma unroll
+            for (int n = 0; n < N; ++n) v[n] = max(all[n], all[4 + n]);
+        }
     }
 
     // Load the description of the front, or an empty one.
@@ -105,6 +127,14 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
             T x = values[source[first]], y = values[source[next]];
             data[(a & most) + column_offset(a >> ENTRY_BITS)] = x;
             if (second) data[(b & most) + column_offset(b >> ENTRY_BITS)] = y;
+        }
+    }
+
+    // Wait until the children's contribution blocks are stored. The caller synchronizes.
+    __device__ void wait_for_children(const SmallFronts &all) const {
+        for (int q = lane(); q < front.children; q += ORDER) {
+            SmallChild child = all.children[front.child + q];
+            if (child.m) wait_for(all.finished + child.front, 1);
         }
     }
 

@@ -7,17 +7,9 @@
 // column would fail, too: its entries in the pivot rows are small, so that their elimination adds
 // little.
 #pragma once
-#include "sparse/small_front.cuh"
+#include "sparse/small_rows_lu.cuh"
 
 constexpr int LATER = 1 << 29;  // position of rows that are no pivot candidates
-
-// Return the number of the better of two warps' candidates.
-__device__ inline int better(const Candidate &a, const Candidate &b) {
-    if (a.position < 0 || b.position < 0) return a.position < 0;
-    if (a.high != b.high) return b.high > a.high;
-    if (a.low != b.low) return b.low > a.low;
-    return b.position < a.position;
-}
 
 // Eliminate w columns of a panel; this thread's row has `position` in it, LATER below the pivot
 // rows, −1 without a row. On return positions are those in the factors; `pivot` is LAPACK's
@@ -124,7 +116,7 @@ __device__ inline void tell_weak(float *largest, const T (&a)[NB], int position,
     }
 }
 
-template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
+template <int ORDER> __device__ inline void factor_panels(const Small<ORDER> &f) {
     for (int p = 0; p == 0 || p < f.k(); p += NB) {
         T a[NB];
         int w = min_(NB, f.k() - p), row = f.lane - p, pivot = 0,
@@ -146,6 +138,22 @@ template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
             else f.put_rest(p);
         }
     }
+    f.announce();
     put_factors(f);
     f.put_inverses();
+}
+
+template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
+    if constexpr (in_registers<T, ORDER>) {
+        with_columns<ORDER>(f.order(), [&](auto columns) {
+            constexpr int N = decltype(columns)::value;
+            RowsLu<T, ORDER, N> rows(f.tile, f.to);
+            T a[N];
+            rows.load(a);
+            rows.eliminate(a);
+            rows.put_block(a);
+            f.announce();
+            rows.put_panel();
+        });
+    } else factor_panels(f);
 }

@@ -64,6 +64,72 @@ __device__ inline void put_panel(const F &f, const T (&a)[NB], int p, int w) {
         if (j < w) right[j] = mirrored(a[j] * tile.data[(p + j) * (LD + 1)]);
 }
 
+// The bound of L for a pivot of size d, in a column of entries up to c.
+__device__ inline float pivot_bound(float c, float d) {
+    return d > 0 ? c / d : __uint_as_float(0x7f800000u);
+}
+
+// The same for a pivot of order 2, infinite if its determinant is only rounding; c and d bound the
+// rest of its columns.
+template <class T> __device__ inline float block_bound(T a, T b, T g, float c, float d) {
+    BlockInverse<T> by(a, b, g);
+    T product = (g * pivot_reciprocal(b)) * (a * pivot_reciprocal(mirrored(b)));
+    float size = (float)abs1(product), rest = (float)abs1(product - one<T>());
+    if (!(rest >= 0.01f * fmaxf(size, 1.0f))) return pivot_bound(1, 0);
+    float off = (float)abs1(by.below);
+    float first = (float)abs1(by.first) * c + off * d,
+          second = off * c + (float)abs1(by.second) * d;
+    return fmaxf(first, second);
+}
+
+// A pivot of order 1 in the first remaining column or at `partner`, or of order 2 with it; order 0:
+// none.
+struct PivotStep {
+    int order, partner;
+    bool small;  // the pivot is too small, its column bounded by `column`
+    float column;
+};
+
+// The largest entries of the first remaining column and that of its largest entry among the
+// candidates, `partner`; in both without their own rows too.
+struct PivotSizes {
+    float first, partner, first_rest, partner_rest;
+};
+
+// Choose between a pivot of order 1 with entry a of the first column `own`, one with g of the column
+// `partner` (`own` if there is none), and both as a block with b below a.
+template <class T>
+__device__ inline PivotStep choose_pivot(
+    int own, int partner, T a, T b, T g, PivotSizes sizes, bool forced, real_t<T> tiny) {
+    bool pair = partner != own;
+    float one_bound = pivot_bound(sizes.first, (float)abs1(a)), two_bound = pivot_bound(1, 0);
+    float other_bound = pair ? pivot_bound(sizes.partner, (float)abs1(g)) : two_bound;
+    if (pair) two_bound = block_bound(a, b, g, sizes.first_rest, sizes.partner_rest);
+    float limit = forced ? (float)(1 / tiny) : LIMIT;
+    PivotStep step{1, own, false, sizes.first};
+    if (one_bound <= MULTIPLIER) return step;
+    float best = fminf(one_bound, fminf(other_bound, two_bound));
+    if (!(best <= limit)) step.order = forced, step.small = forced;
+    else if (two_bound <= MULTIPLIER || two_bound == best) step.order = 2, step.partner = partner;
+    else if (other_bound == best) step.partner = partner;
+    return step;
+}
+
+// Store LAPACK's interchanges from 1, given the row at each position in tile.row[0].
+template <class T, int ORDER>
+__device__ inline void put_interchanges(SmallTile<T, ORDER> &tile, int *pivots, int lane, int k) {
+    unsigned char *wanted = tile.row[0], *at = tile.row[1], *place = tile.row[2];
+    at[lane] = place[lane] = (unsigned char)lane;
+    bool moved = tile.any(wanted[lane] != lane);
+    tile.sync();
+    if (!moved && lane < k) pivots[lane] = lane + 1;
+    for (int r = 0; moved && lane == 0 && r < k; ++r) {
+        int from = place[wanted[r]], row = at[r];
+        pivots[r] = from + 1;
+        at[from] = (unsigned char)row, place[row] = (unsigned char)from;
+    }
+}
+
 template <class T, int ORDER> struct SmallPivots {
     using Tile = SmallTile<T, ORDER>;
     static constexpr int LD = Tile::LD;
@@ -106,47 +172,11 @@ template <class T, int ORDER> struct SmallPivots {
                 diagonal[lane] = pivot_value(tile.data[lane * (LD + 1)]);
             }
         }
-        unsigned char *wanted = tile.row[0], *at = tile.row[1], *place = tile.row[2];
-        at[lane] = place[lane] = (unsigned char)lane;
-        bool moved = Tile::any(wanted[lane] != lane);
-        tile.sync();
-        int *pivots = to.pivots + tile.front.start;
-        if (!moved && lane < k) pivots[lane] = lane + 1;
-        for (int r = 0; moved && lane == 0 && r < k; ++r) {
-            int from = place[wanted[r]], row = at[r];
-            pivots[r] = from + 1;
-            at[from] = (unsigned char)row, place[row] = (unsigned char)from;
-        }
+        put_interchanges(tile, to.pivots + tile.front.start, lane, k);
     }
 
   private:
-    // A pivot of order 1 at `partner`, or of order 2 with it; order 0: none.
-    struct Step {
-        int order, partner;
-        bool small;  // the pivot is too small, its column bounded by `column`
-        float column;
-    };
-
-    // The largest of each value among the threads of the front; `turn` alternates between 0 and 1.
-    template <int N> __device__ void reduce(unsigned (&v)[N], int turn) {
-#pragma unroll
-        for (int n = 0; n < N; ++n) v[n] = group_max<(ORDER < 32 ? ORDER : 32)>(v[n]);
-        if constexpr (Tile::warps > 1) {
-            unsigned *all = reinterpret_cast<unsigned *>(tile.candidates) + turn * 8;
-            if (lane % 32 == 0) {
-#pragma unroll
-                for (int n = 0; n < N; ++n) all[Tile::warp() * 4 + n] = v[n];
-            }
-            __syncthreads();
-#pragma unroll
-            for (int n = 0; n < N; ++n) v[n] = max(all[n], all[4 + n]);
-        }
-    }
-
-    // The bound of L for a pivot of size d, in a column of entries up to c.
-    __device__ static float bound(float c, float d) {
-        return d > 0 ? c / d : __uint_as_float(0x7f800000u);
-    }
+    using Step = PivotStep;
 
     __device__ Step choose(int j, bool forced) {
         bool active = j < k, mine = active && lane > j && lane < order;
@@ -154,38 +184,18 @@ template <class T, int ORDER> struct SmallPivots {
         const T *own = tile.data + lane, *column = tile.data + j * LD;
         unsigned size = mine ? size_of(own[j * LD]) : 0u;
         unsigned v[2] = {size, mine && lane < k ? (size & ~63u) | (63 - lane) : 0u};
-        reduce(v, 0);
+        tile.largest(v, 0);
         bool pair = (v[1] & ~63u) != 0;
         int r = pair ? 63 - (int)(v[1] & 63) : j;
         bool beside = mine && lane != r;
         unsigned next =
             pair && active && lane >= j && lane < order && lane != r ? size_of(own[r * LD]) : 0u;
         unsigned u[3] = {next, beside ? size : 0u, beside ? next : 0u};
-        reduce(u, 1);
+        tile.largest(u, 1);
         T a = pivot_value(column[j]), b = column[r], g = pivot_value(tile.data[r * (LD + 1)]);
-        float one_bound = bound(__uint_as_float(v[0]), (float)abs1(a)), two_bound = bound(1, 0);
-        float other_bound = pair ? bound(__uint_as_float(u[0]), (float)abs1(g)) : two_bound;
-        if (pair) two_bound = bound_of_block(a, b, g, __uint_as_float(u[1]), __uint_as_float(u[2]));
-        float limit = forced ? (float)(1 / to.tiny) : LIMIT;
-        Step step{1, j, false, __uint_as_float(v[0])};
-        if (one_bound <= MULTIPLIER) return step;
-        float best = fminf(one_bound, fminf(other_bound, two_bound));
-        if (!(best <= limit)) step.order = forced, step.small = forced;
-        else if (two_bound <= MULTIPLIER || two_bound == best) step.order = 2, step.partner = r;
-        else if (other_bound == best) step.partner = r;
-        return step;
-    }
-
-    // The same for a pivot of order 2, infinite if its determinant is only rounding.
-    __device__ static float bound_of_block(T a, T b, T g, float c, float d) {
-        BlockInverse<T> by(a, b, g);
-        T product = (g * pivot_reciprocal(b)) * (a * pivot_reciprocal(mirrored(b)));
-        float size = (float)abs1(product), rest = (float)abs1(product - one<T>());
-        if (!(rest >= 0.01f * fmaxf(size, 1.0f))) return bound(1, 0);
-        float off = (float)abs1(by.below);
-        float first = (float)abs1(by.first) * c + off * d,
-              second = off * c + (float)abs1(by.second) * d;
-        return fmaxf(first, second);
+        PivotSizes sizes{__uint_as_float(v[0]), __uint_as_float(u[0]), __uint_as_float(u[1]),
+            __uint_as_float(u[2])};
+        return choose_pivot(j, r, a, b, g, sizes, forced, to.tiny);
     }
 
     // Interchange rows and columns.
@@ -231,7 +241,7 @@ template <class T, int ORDER> struct SmallPivots {
             own[c * LD] = sum, tile.data[c + lane * LD] = mirrored(sum);
         }
         unsigned most[2] = {mine ? size_of(l) : 0u, mine ? size_of(next) : 0u};
-        reduce(most, 0);
+        tile.largest(most, 0);
         tile.sync();
         if (mine) own[j * LD] = l;
         if (mine && two) own[(j + 1) * LD] = next;

@@ -97,11 +97,11 @@ struct alignas(16) SmallFront {
     long long spare;
 };
 
-// A child of a small front: offset and order of its contribution block.
+// A child of a small front: offset and order of its contribution block, and its number.
 struct alignas(16) SmallChild {
     long long block;
     int m;
-    int spare;
+    int front;
 };
 
 // The small fronts of a tree.
@@ -317,7 +317,7 @@ static_assert(OFFSET_OF(SmallFront, spare) == 56);
 static_assert(sizeof(SmallChild) == 16);
 static_assert(OFFSET_OF(SmallChild, block) == 0);
 static_assert(OFFSET_OF(SmallChild, m) == 8);
-static_assert(OFFSET_OF(SmallChild, spare) == 12);
+static_assert(OFFSET_OF(SmallChild, front) == 12);
 
 static_assert(sizeof(SmallFronts) == 48);
 static_assert(OFFSET_OF(SmallFronts, fronts) == 0);

@@ -116,7 +116,9 @@ def _by_level(pattern: DevicePattern, trace: _Trace) -> list[Row]:
     for level in range(schedule.levels):
         mine = task_level == level
         if level < schedule.small_levels:
-            span, waiting = trace.marks[level], 0.0
+            last = schedule.launches - 1
+            shared = schedule.small_levels - last if level >= last else 1
+            span, waiting = trace.marks[min(level, last)] / shared, 0.0
         else:
             stamps, (total, waiting) = trace.stamps[mine], trace.times(mine)
             span = float(stamps[:, 3].max() - stamps[:, 0].min())
@@ -128,7 +130,7 @@ def _by_level(pattern: DevicePattern, trace: _Trace) -> list[Row]:
 def _by_class(pattern: DevicePattern, trace: _Trace, blocks: int) -> list[Row]:
     order, schedule = pattern.k + pattern.m, pattern.schedule
     kind = np.searchsorted(EDGES, order)
-    small_time = float(sum(trace.marks[: schedule.small_levels]))
+    small_time = float(sum(trace.marks[: schedule.launches]))
     area = (order * np.minimum(order, TILE)).astype(float) * schedule.small
     rows = []
     for index in np.unique(kind):

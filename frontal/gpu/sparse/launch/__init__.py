@@ -4,7 +4,14 @@
 from __future__ import annotations
 
 from .fronts import TilesPlan, front_pivots, front_rows, front_tiles
-from .small_fronts import FEWEST_BLOCKS, SmallLaunch, small_fronts, small_order, small_tile
+from .small_fronts import (
+    FEWEST_BLOCKS,
+    SmallLaunch,
+    small_chains,
+    small_fronts,
+    small_order,
+    small_tile,
+)
 from .solves import (
     PROBING_WIDTH,
     SolvePlan,

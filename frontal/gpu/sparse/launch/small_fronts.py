@@ -1,7 +1,8 @@
-"""Launch choices for the kernel that factorizes the small fronts of a level."""
+"""Launch choices for the kernels that factorize small fronts: of a level, or of many."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..structs import SMALL_CHILDREN, SMALL_FRONT, SMALL_PANEL, SMALL_THREADS
 FEWEST_BLOCKS = 32  # least number of blocks of a level that justifies a launch for its small fronts
 _PANEL, _CHILDREN, _FRONT = SMALL_PANEL, SMALL_CHILDREN, SMALL_FRONT.dtype.itemsize
 _RESIDENTS = 8  # blocks that registers allow on a multiprocessor
+_CHAIN_RESIDENTS = 4  # the same for a block of front_chains.cu
 _STATIC_SHARED = 1024  # bytes of shared memory that CUDA reserves
 
 
@@ -82,3 +84,18 @@ def small_fronts(
             out.append(SmallLaunch(first, group, blocks, SMALL_THREADS, shared))
         first += sum(group)
     return out
+
+
+def small_chains(
+    dtype: npt.DTypeLike, method: Method, counts: Sequence[tuple[int, int, int]], limits: Limits
+) -> tuple[int, int, int]:
+    """Return blocks, threads of a block and bytes of its shared memory for levels in one launch.
+
+    `counts` are those of `small_fronts` for each level. While half of the blocks compute a level,
+    the others prepare the next one. More blocks would each fetch the instructions anew.
+    """
+    order = 64 if any(large for large, *_ in counts) else 32
+    shared = small_tile(dtype, method, order)
+    residents = min(limits.shared_multiprocessor // (shared + _STATIC_SHARED), _CHAIN_RESIDENTS)
+    widest, total = max(map(sum, counts)), sum(map(sum, counts))
+    return min(2 * widest, total, residents * limits.multiprocessors), SMALL_THREADS, shared

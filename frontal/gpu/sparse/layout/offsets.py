@@ -68,12 +68,12 @@ def place(
     dies = np.where(used < fronts, dies[front], time[front])
     ends, messages = _up(written[-1], multiple), int(parts.messages.sum())
     taken = _taken(parts.messages, time, written, multiple)
-    constraints = written, schedule.small_levels, taken
+    constraints = written, schedule.launches, taken
     packing = packed(time[front], dies, sizes[used], constraints, room)
     offset, need = np.zeros(2 * fronts, np.int64), packing.panel_waits[time]
     offset[used] = packing.place
     np.maximum.at(need, front, packing.waits)
-    need = np.maximum(need - schedule.small_levels, 0).astype(np.int32)
+    need = np.maximum(need - schedule.launches, 0).astype(np.int32)
     entries = _up(max(packing.entries, ends, int(taken.end[-1])), multiple)
     sent = int(taken.end[0])
     return Places(panel, offset[:fronts], offset[fronts:], need, ends, sent, messages, entries)

@@ -3,7 +3,9 @@
 A level holds the fronts whose children are all in lower levels (as soon as possible). Small fronts
 are factorized level by level; the tiles of all others are tasks, sorted by level and by groups of
 fronts whose columns take turns. Groups with a few hundred tasks form an epoch: a task that reuses
-memory waits for whole epochs (offsets.py).
+memory waits for whole epochs (offsets.py). Levels with many small fronts have a launch each; the
+small fronts above them share one launch, in which parents wait for children, if the tree of the
+other fronts becomes lower by as many levels. Otherwise they are tiles like the others.
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ _DEPTHS = 2, 3  # levels from the roots down in which such fronts may be factori
 _MAX_MEMORY_RATIO = 0.97  # largest ratio of the memory with raised levels to that without
 _MAX_SOLO_FRONTS = 16  # fronts, at most, to be raised: a forest of many systems keeps its levels
 _EPOCH = 256  # tasks of an epoch, about
+# levels in a shared launch for each level of tiles that it saves: Cholesky and LU; L·D·Lᴴ
+_MAX_CHAINED_LEVELS, _MAX_CHAINED_WITH_D = 1, 0
+_MAX_CHAINED_ENTRIES = 1 << 20  # entries of their contribution blocks, which live together
 _MAX_FOLLOWED_FRONTS = 512  # fronts of a level up to which the last diagonal tiles are followed too
 
 
@@ -34,9 +39,11 @@ class Schedule:
     small: np.ndarray
     level: np.ndarray  # (f,) int32: level of each front; small fronts come before all others
     small_levels: int  # levels of small fronts
+    # launches of small fronts: one for each level, the last one for its own level and all above
+    launches: int
     tiled: np.ndarray  # (t,) int64: fronts that are not small, by level and the largest first
     group: np.ndarray  # (t,) int64: group of each front in `tiled`
-    # (f,) int32: time of each front: the level of small ones, then epochs of the others
+    # (f,) int32: time of each front: the launch of small ones, then epochs of the others
     time: np.ndarray
 
     @property
@@ -45,9 +52,14 @@ class Schedule:
         return int(self.level.max(initial=-1)) + 1
 
     @property
+    def chained(self) -> bool:
+        """Return whether several levels share a launch."""
+        return self.launches < self.small_levels
+
+    @property
     def epochs(self) -> int:
         """Number of epochs of fronts that are not small."""
-        return max(int(self.time.max(initial=-1)) + 1 - self.small_levels, 0)
+        return max(int(self.time.max(initial=-1)) + 1 - self.launches, 0)
 
 
 def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -> Schedule:
@@ -61,7 +73,8 @@ def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -
     order : int
         Largest number of rows of a small front, whose descendants must also be small.
     fewest : int
-        From the first level with fewer small fronts on, no fronts are small.
+        From the first level with fewer small fronts on, all levels share one launch, or no fronts
+        are small.
 
     Examples
     --------
@@ -76,10 +89,21 @@ def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -
     k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
     level, small, small_levels = _levels(plan.parent, k + m <= order)
     thin = np.flatnonzero(np.bincount(level[small], minlength=small_levels) < fewest)
-    if thin.size:  # higher fronts are tasks, so that deep trees need no launch for each level
-        level, small, small_levels = _levels(plan.parent, small & (level < thin[0]))
+    launches = small_levels
+    if thin.size:  # deep trees have no launch for each level
+        first = int(thin[0])
+        cut = _levels(plan.parent, small & (level < first))
+        saved = int(cut[0].max()) - cut[2] - int(level.max()) + small_levels
+        blocks = contribution_entries(m[small & (level >= first)], method).sum()
+        ratio = _MAX_CHAINED_WITH_D if method.indefinite else _MAX_CHAINED_LEVELS
+        lower = small_levels - first <= ratio * saved
+        if lower and blocks <= _MAX_CHAINED_ENTRIES:
+            launches = first + 1
+        else:
+            level, small, small_levels = cut
+            launches = small_levels
     level = _staggered(plan.parent, level, small, k, m, method)
-    return _scheduled(k, m, method, small, level, int(small_levels))
+    return _scheduled(k, m, method, small, level, (int(small_levels), int(launches)))
 
 
 def by_segments(
@@ -87,13 +111,15 @@ def by_segments(
 ) -> Schedule:
     """Return the schedule with separate levels for each segment; levels of small fronts come first.
 
-    `segment` (f,) has the segment of each front; a child's is not after its parent's.
+    Each of these levels has a launch. `segment` (f,) has the segment of each front; a child's is
+    not after its parent's.
     """
     small, segment, segments = schedule.small, segment.astype(np.int64), int(segment.max()) + 1
     levels, rest = schedule.small_levels, schedule.levels - schedule.small_levels
     tiled_level = levels * segments + rest * segment + schedule.level - levels
     level = np.where(small, levels * segment + schedule.level, tiled_level).astype(np.int32)
-    return _scheduled(k, m, method, small, level, levels * segments, segment)
+    small_levels = levels * segments, levels * segments
+    return _scheduled(k, m, method, small, level, small_levels, segment)
 
 
 def _scheduled(
@@ -102,18 +128,20 @@ def _scheduled(
     method: Method,
     small: np.ndarray,
     level: np.ndarray,
-    small_levels: int,
+    small_levels: tuple[int, int],
     segment: np.ndarray | None = None,
 ) -> Schedule:
+    """Return the schedule of fronts by level; `small_levels` are those levels, and launches."""
     tiled = np.flatnonzero(~small)
     tiled = tiled[np.lexsort((-k[tiled] * (k[tiled] + m[tiled]) ** 2, level[tiled]))]
     tiles = -(-k[tiled] // TILE) - (-m[tiled] // TILE)
     group = (np.cumsum(tiles) - tiles) // _GROUP
-    time = level.copy()
+    launches = small_levels[1]
+    time = np.minimum(level, max(launches - 1, 0))
     tasks = tiles * (tiles + 1) // 2 if method.one_triangle else tiles**2
     tiled_segment = np.zeros_like(group) if segment is None else segment[tiled]
-    time[tiled] = small_levels + _epochs(level[tiled], group, tiled_segment, tasks)
-    return Schedule(small, level, small_levels, tiled, group, time)
+    time[tiled] = launches + _epochs(level[tiled], group, tiled_segment, tasks)
+    return Schedule(small, level, *small_levels, tiled, group, time)
 
 
 def _epochs(

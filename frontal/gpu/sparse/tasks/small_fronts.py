@@ -133,7 +133,7 @@ def _fill_maps(fronts, begin, plan, maps, first_front, last):
 
 @jit
 def _write_places(fronts, begin, plan, panel, block, items, listed):
-    """Write the offsets of panels and contribution blocks of fronts, and of children's blocks."""
+    """Write the offsets of panels and contribution blocks of fronts; describe their children."""
     child_pointer, children, pointer = plan.child_pointer, plan.children, plan.pointer
     for q in range(fronts.size):
         s = fronts[q]
@@ -142,3 +142,4 @@ def _write_places(fronts, begin, plan, panel, block, items, listed):
         for at in range(begin[q], begin[q + 1]):
             child = children[at + shift]
             listed[at].block, listed[at].m = block[child], pointer[child + 1] - pointer[child]
+            listed[at].front = child

@@ -43,7 +43,7 @@ def tile_tasks(tree: Fronts) -> Tasks:
 def tiles_in_order(tree: Fronts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return `list`, `epoch_count`, `row_pieces` and `first_sent` of `Tasks`: no entries needed."""
     schedule = tree.schedule
-    epoch = schedule.time - schedule.small_levels
+    epoch = schedule.time - schedule.launches
     ends = np.append(0, np.cumsum(counted_tiles(tree)[schedule.tiled]))
     counts = np.bincount(epoch[schedule.tiled], np.diff(ends), schedule.epochs)
     row_pieces, sent = left_of_diagonals(tree), first_sent(tree)

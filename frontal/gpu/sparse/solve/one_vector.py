@@ -136,8 +136,10 @@ class VectorSolver:
     @property
     def alive(self) -> bool:
         used = [run for run in self._runs.values() if run is not None]
-        used += [self._corrections] if self._corrections is not None else []
-        return all(self._solver.has(sweeps) for one in used for sweeps in one.sweeps)
+        return all(map(self._has, used)) and (not self._corrections or self._has(self._corrections))
+
+    def _has(self, used: _SweepGraph | VectorCorrections) -> bool:
+        return all(self._solver.has(sweeps) for sweeps in used.sweeps)
 
     @cached_property
     def _sent(self) -> PinnedMirror:
@@ -205,7 +207,7 @@ class VectorSolver:
 
     def _corrected(self, factor: Resident, norms: list[float]) -> tuple[float, list[float]]:
         """Correct the solution with these norms; return its error, or -1, and its norms."""
-        if self._corrections is None:
+        if self._corrections is None or not self._has(self._corrections):
             system = DeviceSystem(factor, self._trans, self._dtype)
             solved = SolvedVector(self._b, self._x, self._r)
             self._corrections = VectorCorrections(self._device, system, solved, self._judge)

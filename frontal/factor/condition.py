@@ -27,7 +27,9 @@ from .mixed import ImpreciseError, is_mixed
 from .solution import Solution
 
 _MAX_NAMED_COLUMNS = 4  # in a warning
-MAX_CHANGE = 0.1  # of a condition number by the errors of solutions: their product
+# Largest product of an estimated condition number and the rowwise errors of its solutions: the
+# number of A is at most twice as large.
+MAX_CHANGE = 0.5
 _MAX_CHANGE_NORM = 0.1  # of I - A' Ã^-1: from 1 on A may be singular though its factors are not
 
 _NormEstimate = tuple[
@@ -204,7 +206,7 @@ def _measured_solver(system: LinearSystem, rowwise: list[float]) -> Product:
 
     def solve(B: Vectors) -> Vectors:
         X, errors, _ = refine.solve(system, B, None, True)
-        few = errors is None or not errors.worst <= system.eps**0.75
+        few = errors is None or not errors.worst <= system.eps**0.5
         if errors is None or few or errors.near_border(system.limits).any():
             raise _UnsureError
         rowwise.append(max(errors.worst, system.eps))

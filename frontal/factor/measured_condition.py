@@ -1,8 +1,8 @@
 """The condition number of a factor with small pivots, by solves with the factors alone.
 
 Small pivots may make the factors those of A + E for an E that is large in a row. The rowwise
-backward error of a solution shows its size there. If the condition number times this error is
-small, A is regular, and A and A + E have nearly the same number.
+backward error of a solution shows its size there. If the condition number times this error is below
+1/2, A is regular, and its number at most twice that of A + E.
 """
 
 from __future__ import annotations

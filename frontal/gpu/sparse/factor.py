@@ -117,8 +117,10 @@ class GpuFactor:
         if not self.outcome.beyond:
             return True
         count = int(self._examined[5:].view(np.int64)[0])
-        if self.symbolic.method.indefinite and count <= few and self._growth_at_most() <= growth:
-            return True
+        if count <= few:
+            bound = self._growth_at_most() if self.symbolic.method.indefinite else self.growth()
+            if bound <= growth:
+                return True
         failed = movable(self.symbolic, self.unstable_pivots)
         return not failed.size or (failed.size <= few and self.growth() <= growth)
 

@@ -251,8 +251,11 @@ def test_a_solution_of_no_digits_is_looked_at_alone(least, above, monkeypatch):
 @pytest.mark.parametrize("least", [0, 1 << 20], ids=["trees", "sweeps"], indirect=True)
 @pytest.mark.filterwarnings("error")
 def test_solution_of_own_condition_passes_on_a_device(least):
-    """The inverse has entries of 1.9^48, which this right-hand side does not meet."""
-    A = sp.diags_array([np.ones(49), np.full(48, -1.9)], offsets=[0, 1], format="csc")
+    """The inverse has entries of 2^48, which this right-hand side does not meet.
+
+    Powers of two have no rounding errors, which the inverse would enlarge.
+    """
+    A = sp.diags_array([np.ones(49), np.full(48, -2.0)], offsets=[0, 1], format="csc")
     values, b = np.stack([A.data] * 3), np.eye(49)[0]
     factors = frontal.factorize_batch(A, values, kind="general", backend="gpu")
     x, info = factors.solve(b, return_info=True)

@@ -70,7 +70,8 @@ def test_factors_and_solutions(device, name, small, dtype, method):
 @pytest.mark.parametrize(("dtype", "method"), KINDS)
 @pytest.mark.parametrize("name", ["grid", "pairs"])
 def test_factors_of_small_fronts_in_one_launch(device, name, dtype, method, monkeypatch):
-    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_D", 1000)
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_PIVOTS", 1000)
+    monkeypatch.setattr(schedules, "_MIN_SAVED_LEVELS", 0)
     monkeypatch.setitem(MATRICES, "pairs", lambda: blocks(2, 5, 16, 17, 33, 64))
     factor = check_factor(device, name, 64, dtype, method, 1000)
     assert factor.pattern.schedule.launches == 1
@@ -120,7 +121,8 @@ def test_fronts_of_several_tiles(device, monkeypatch, dtype, method, large, few)
 @pytest.mark.parametrize(("dtype", "method"), [("f8", LDLT), ("c16", LDLH)])
 @pytest.mark.parametrize("n", [1, 8, 31, 32, 62, 63, 64, 65, 128, 150])
 def test_one_front(device, n, dtype, method, monkeypatch):
-    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_D", 1000)
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_PIVOTS", 1000)
+    monkeypatch.setattr(schedules, "_MIN_SAVED_LEVELS", 0)
     a = with_phases(dense(n, n) if n > 1 else -np.eye(1), dtype, method)
     for small, fewest in ((0, 1), (64, 1), (64, 1000)):
         factor = factored(device, a, method, np.arange(n), small, fewest=fewest)
@@ -152,7 +154,8 @@ def test_columns_whose_pivots_are_too_small(device, monkeypatch, k, small, few, 
 
     Of more than 64 rows, small fronts share a launch.
     """
-    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_D", 1000)
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_PIVOTS", 1000)
+    monkeypatch.setattr(schedules, "_MIN_SAVED_LEVELS", 0)
     fewest = 1000 if small > 64 else 1
     monkeypatch.setattr(schedules, "_MAX_FOLLOWED_FRONTS", few)
     rng, n = np.random.default_rng(4), k + 30
@@ -216,7 +219,8 @@ def test_small_fronts_look_at_update_rows(device, dtype, method):
 )
 def test_zero_pivots_are_replaced(device, n, small, fewest, dtype, method, monkeypatch):
     """Finite, of the size that the host gives, and told."""
-    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_D", 1000)
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_PIVOTS", 1000)
+    monkeypatch.setattr(schedules, "_MIN_SAVED_LEVELS", 0)
     a = dense(n).toarray()
     a[5] = a[:, 5] = a[20] = a[:, 20] = 0
     a[n - 7] = a[:, n - 7] = 0

@@ -167,7 +167,7 @@ def test_the_largest_are_placed_first_if_they_are_few(seed, monkeypatch):
     rng, fronts = np.random.default_rng(seed), 200
     parent = np.append(np.minimum(np.arange(1, fronts) + rng.geometric(0.1, fronts - 1), 199), -1)
     time, none = np.arange(fronts), np.zeros(fronts, int)
-    schedule = Schedule(np.zeros(fronts, bool), time, 0, np.empty(0, int), np.empty(0, int), time)
+    schedule = Schedule(np.zeros(fronts, bool), time, 0, 0, none[:0], none[:0], time)
     sizes = Parts(none + 1, (1000 * rng.random(fronts) ** 6).astype(int), none, none)
     found = []
     for many in (0, 1000):
@@ -190,7 +190,8 @@ def test_contribution_blocks_are_packed_by_columns_of_tiles():
 def test_deep_trees_have_few_launches(device, ratio, entries, monkeypatch):
     """A chain of fronts has as many levels: they are tasks, or share one launch."""
     monkeypatch.setattr(schedules, "_MAX_CHAINED_LEVELS", ratio)
-    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_D", ratio)
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_PIVOTS", ratio)
+    monkeypatch.setattr(schedules, "_MIN_SAVED_LEVELS", 0)
     monkeypatch.setattr(schedules, "_MAX_CHAINED_ENTRIES", entries)
     n = 70_000
     plan = frontal.analyze(FRONT_MATRICES["chain"](), kind="spd").plan._replace(

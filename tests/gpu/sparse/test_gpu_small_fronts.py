@@ -173,7 +173,8 @@ def check_inverse(inverse, factor, tolerance):
 def one_launch(monkeypatch):
     """Levels with few small fronts share a launch."""
     monkeypatch.setattr(schedules, "_MAX_CHAINED_LEVELS", 1000)
-    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_D", 1000)
+    monkeypatch.setattr(schedules, "_MAX_CHAINED_WITH_PIVOTS", 1000)
+    monkeypatch.setattr(schedules, "_MIN_SAVED_LEVELS", 0)
 
 
 @cases

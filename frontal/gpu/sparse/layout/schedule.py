@@ -25,8 +25,10 @@ _DEPTHS = 2, 3  # levels from the roots down in which such fronts may be factori
 _MAX_MEMORY_RATIO = 0.97  # largest ratio of the memory with raised levels to that without
 _MAX_SOLO_FRONTS = 16  # fronts, at most, to be raised: a forest of many systems keeps its levels
 _EPOCH = 256  # tasks of an epoch, about
-# levels in a shared launch for each level of tiles that it saves: Cholesky and LU; L·D·Lᴴ
-_MAX_CHAINED_LEVELS, _MAX_CHAINED_WITH_D = 1, 0
+# Levels in a shared launch for each level of tiles that it saves. With pivots a small front takes
+# longer than its share of a level of tiles: 18 to 45 us on an H200, Cholesky 6.
+_MAX_CHAINED_LEVELS, _MAX_CHAINED_WITH_PIVOTS = 1, 0
+_MIN_SAVED_LEVELS = 16  # least number of saved levels for which that is worth a launch
 _MAX_CHAINED_ENTRIES = 1 << 20  # entries of their contribution blocks, which live together
 _MAX_FOLLOWED_FRONTS = 512  # fronts of a level up to which the last diagonal tiles are followed too
 
@@ -95,8 +97,9 @@ def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -
         cut = _levels(plan.parent, small & (level < first))
         saved = int(cut[0].max()) - cut[2] - int(level.max()) + small_levels
         blocks = contribution_entries(m[small & (level >= first)], method).sum()
-        ratio = _MAX_CHAINED_WITH_D if method.indefinite else _MAX_CHAINED_LEVELS
-        lower = small_levels - first <= ratio * saved
+        cholesky = method.one_triangle and not method.indefinite
+        ratio = _MAX_CHAINED_LEVELS if cholesky else _MAX_CHAINED_WITH_PIVOTS
+        lower = saved >= _MIN_SAVED_LEVELS and small_levels - first <= ratio * saved
         if lower and blocks <= _MAX_CHAINED_ENTRIES:
             launches = first + 1
         else:

@@ -22,9 +22,10 @@ from ..numeric.linear_system import eps_of
 from ..symbolic.phase import Symbolic
 from ..symbolic.scaling import Scaling, ScalingRequest, scaling_of
 from .analyzed import Analyzed
-from .diagnosis import Diagnosis, smallest_pivot_column
+from .diagnosis import Diagnosis
 from .extract import row_at
 from .mixed import require_range, single
+from .report import smallest_pivot_column
 from .solve import FactorSolver
 
 log = logging.getLogger("frontal")

@@ -19,7 +19,6 @@ from ..numeric.acceptance import limits_of
 from ..numeric.condition import Condition
 from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors, eps_of
 from ..numeric.thresholds import THRESHOLDS
-from ..symbolic.relative_pivots import relative_pivots
 from . import refine
 from .condition import ConditionEstimate, factor_condition, hides, solution_condition, sure
 from .condition_bounds import WeightedCondition, compare
@@ -27,7 +26,7 @@ from .measured_condition import measured_condition
 from .mixed import ImpreciseError, is_mixed
 from .null_proof import NOISE, proved_null_columns
 from .nullspace import NullSpace, null_space
-from .report import warn_of_condition, warn_of_error, warn_of_rank
+from .report import smallest_pivot_column, warn_of_condition, warn_of_error, warn_of_rank
 from .solution import Solution
 
 SINGULAR = ("raise", "warn", "allow")
@@ -60,6 +59,9 @@ class Diagnosis:
     conditions : dict
         The factor's condition numbers computed so far. The key is whether the row sums of |op(A)|
         differ from those of |A|, and the precision of solutions.
+    measures : bool
+        The factors alone have given a condition number of each factor with small pivots so far; a
+        failure costs a solve and decides nothing.
     certifies : bool
         No certificate of a condition number has failed for the pattern; a failed one costs a
         solve and decides nothing.
@@ -85,6 +87,7 @@ class Diagnosis:
     singular: str = "raise"
     pivot_ratio: float = np.nan
     conditions: dict[tuple[bool, float], Condition] = field(default_factory=dict)
+    measures: bool = True
     certifies: bool = True
     hidden: bool = False
     nulls: dict[str, NullSpace | None] = field(default_factory=dict)
@@ -116,8 +119,8 @@ class Diagnosis:
         refined : callable
             Return the errors of a refined solution for an (n, 1) right-hand side on the host.
         before : Diagnosis, optional
-            Diagnosis of other values of the pattern; only `certifies` and `weighs_first` are
-            reused.
+            Diagnosis of other values of the pattern; only `measures`, `certifies` and
+            `weighs_first` are reused.
 
         Raises
         ------
@@ -130,16 +133,19 @@ class Diagnosis:
         factor = self.factor
         self.pivot_ratio = factor.health().pivot_ratio
         if before is not None:
-            self.certifies, self.weighs_first = before.certifies, before.weighs_first
+            self.measures, self.certifies = before.measures, before.certifies
+            self.weighs_first = before.weighs_first
         self.hidden = hides(factor)
         if factor.symbolic.n == 0 or not self.hidden:
             return
-        mixed, condition = is_mixed(factor), measured_condition(factor)
-        if mixed:
+        if is_mixed(factor):
             _demand_condition(factor, self.pivot_ratio)
-        elif condition is not None:
+            self.nulls["N"] = None
+            return
+        condition = measured_condition(factor) if self.measures else None
+        self.measures = condition is not None
+        if condition is not None:
             self.keep("N", factor.matrix_dtype, self._without_doubt(condition))
-        if mixed or condition is not None:
             self.nulls["N"] = None
             return
         if self.singular == "raise" and not self.regular:
@@ -387,13 +393,3 @@ def _require_condition(estimate: ConditionEstimate, eps: float) -> None:
     """Raise, for a factor in double precision, if the estimate needs a warning."""
     if not estimate.condition * eps <= THRESHOLDS.warned:
         raise ImpreciseError(f"the condition number is about {estimate.condition:.0e}")
-
-
-def smallest_pivot_column(factor: NumericFactor) -> int:
-    """Return the first null column of A; without one, that with the smallest relative pivot."""
-    symbolic = factor.symbolic
-    if factor.nulls.size:
-        return int(symbolic.perm[factor.nulls[0]])
-    coupling = factor.subdiagonal()
-    size = relative_pivots(factor.diagonal(), factor.matrix, symbolic, factor.scaling, coupling)
-    return int(symbolic.perm[int(np.argmin(size))])

@@ -1,4 +1,4 @@
-"""Warnings: singular matrices, large backward errors, ill-conditioned solutions."""
+"""Warnings: singular matrices, large errors, ill-conditioned solutions; the column to name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ..backend.protocol import NumericFactor
 from ..errors import IllConditionedWarning, warn
 from ..messages import double_precision, listed, named_columns
 from ..numeric.linear_system import BackwardErrors
+from ..symbolic.relative_pivots import relative_pivots
 from .condition import ConditionEstimate
 
 
@@ -46,3 +47,13 @@ def warn_of_condition(
         f"{most} Try: {listed([*double_precision(matrix_dtype), *remedies])}",
         IllConditionedWarning,
     )
+
+
+def smallest_pivot_column(factor: NumericFactor) -> int:
+    """Return the first null column of A; without one, that with the smallest relative pivot."""
+    symbolic = factor.symbolic
+    if factor.nulls.size:
+        return int(symbolic.perm[factor.nulls[0]])
+    coupling = factor.subdiagonal()
+    size = relative_pivots(factor.diagonal(), factor.matrix, symbolic, factor.scaling, coupling)
+    return int(symbolic.perm[int(np.argmin(size))])

@@ -139,9 +139,9 @@ def weak_points() -> str:
         f"unknowns. SuperLU is faster on {faster} of the {of} real matrices that are factorized by "
         "LU. The estimate of the condition adds to the time of a first solution. Peak memory "
         f"reaches {peak:.1f} times the analysis's estimate if columns are delayed. On a GPU cuDSS "
-        "is faster for a first right-hand side on "
-        "the host and for some first factorizations, and takes less memory for some plane "
-        "problems. All figures: [benchmarks/results](benchmarks/results/README.md)."
+        "is faster for a first right-hand side on the host, for first factorizations and many "
+        "solves with checks of real matrices, and takes less memory for some plane problems. All "
+        "figures: [benchmarks/results](benchmarks/results/README.md)."
     )
 
 

@@ -152,8 +152,8 @@ class VectorSolver:
     def __call__(self, b: Untyped, how: int, factor: Resident) -> FastSolution | None:
         """Return x with its error and condition number; None unless b is a plain vector.
 
-        The error is negative if x needs a warning or a scaled system. `how`
-        requests a condition number: `KNOWN` (none), `ESTIMATED` or `CERTIFIED`.
+        The error is negative if x needs a warning or a scaled system. `how` requests a condition
+        number: `KNOWN` (none), `ESTIMATED` or `CERTIFIED`.
         """
         device = self._device
         on_device = type(b) is not np.ndarray
@@ -176,7 +176,7 @@ class VectorSolver:
         run()
         x, norms = self._received(on_device), self._norms.host.tolist()
         sizes, error = norms[:6], self._judge.error(norms)
-        if error < 0 and np.isfinite(norms).all():
+        if error < 0 and np.isfinite(sizes).all():
             error, sizes = self._corrected(factor, sizes)
             x = self._received(on_device)
         found = FastSolution(x, error, measured=partial(self._measured, sizes))

@@ -257,11 +257,17 @@ template <int ORDER> __device__ inline void factor_panels(const Small<ORDER> &f)
     pivots.put();
 }
 
+template <int ORDER, int N> using Rows = RowsLdl<T, ORDER, N>;
+#endif
+#if LU
+#include "sparse/small_lu.cuh"
+#endif
+#if LU || LDL
 template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
     if constexpr (in_registers<T, ORDER>) {
         with_columns<ORDER>(f.order(), [&](auto columns) {
             constexpr int N = decltype(columns)::value;
-            RowsLdl<T, ORDER, N> rows(f.tile, f.to);
+            Rows<ORDER, N> rows(f.tile, f.to);
             T a[N];
             rows.load(a);
             rows.eliminate(a);
@@ -271,9 +277,6 @@ template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
         });
     } else factor_panels(f);
 }
-#endif
-#if LU
-#include "sparse/small_lu.cuh"
 #endif
 
 // Factor front `index` of the list if it exists; threads of a missing front that shares a warp run

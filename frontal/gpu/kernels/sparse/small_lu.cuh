@@ -143,17 +143,4 @@ template <int ORDER> __device__ inline void factor_panels(const Small<ORDER> &f)
     f.put_inverses();
 }
 
-template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
-    if constexpr (in_registers<T, ORDER>) {
-        with_columns<ORDER>(f.order(), [&](auto columns) {
-            constexpr int N = decltype(columns)::value;
-            RowsLu<T, ORDER, N> rows(f.tile, f.to);
-            T a[N];
-            rows.load(a);
-            rows.eliminate(a);
-            rows.put_block(a);
-            f.announce();
-            rows.put_panel();
-        });
-    } else factor_panels(f);
-}
+template <int ORDER, int N> using Rows = RowsLu<T, ORDER, N>;

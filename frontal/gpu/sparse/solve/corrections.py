@@ -5,7 +5,6 @@ The steps and numbers are those of `factor.refine`.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from ....numeric import refinement
 from ....numeric.acceptance import ErrorLimits, judge, judge_for_correction
 from ...runtime.array import Array
 from ...runtime.device import Device
-from ...runtime.graph import CapturedLaunches
+from .sweep_graph import SweepGraph
 from .sweeps import SweepLaunches
 from .system import DeviceSystem
 
@@ -49,8 +48,6 @@ class VectorCorrections:
 
     Attributes
     ----------
-    sweeps : list of SweepLaunches
-        Those in the graph.
     norms : list of float
         Norms of the present solution.
     accepted : bool
@@ -68,12 +65,14 @@ class VectorCorrections:
         self.norms: list[float] = []
         self.accepted = False
         X, R, trial = (v.reshape(n, 1) for v in (solved.x, solved.r, self._trial.x))
-        steps = system.solving(R, trial, norms, before=X)
-        steps.append(system.residual(self._trial.x, solved.b, self._trial.r, norms))
-        self.sweeps = [step for step in steps if isinstance(step, SweepLaunches)]
-        launches = [step.enqueue if isinstance(step, SweepLaunches) else step for step in steps]
-        begin = partial(device.clear, norms)
-        self._graph = CapturedLaunches(device, begin, [*launches, self._trial_norms.fetch])
+        residual = system.residual(self._trial.x, solved.b, self._trial.r, norms)
+        steps = [*system.solving(R, trial, norms, before=X), residual]
+        self._graph = SweepGraph(device, norms, [*steps, self._trial_norms.fetch])
+
+    @property
+    def sweeps(self) -> list[SweepLaunches]:
+        """The sweeps in the graph."""
+        return self._graph.sweeps
 
     def improve(self, norms: list[float]) -> float:
         """Correct a solution with these norms; return its rowwise error, or -1 if not accepted."""
@@ -90,11 +89,7 @@ class VectorCorrections:
 
     def correct(self) -> np.ndarray:
         """See `Refinable`; waits."""
-        if self._graph.replay():
-            for sweeps in self.sweeps:
-                sweeps.replayed()
-        else:
-            self._graph()
+        self._graph()
         self._device.wait()
         return np.array([self._judge.for_correction(self._trial_norms.host.tolist())[0]])
 

@@ -7,6 +7,7 @@ more graph. In unusual cases the general path (`DeviceSystem`) solves the system
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -19,10 +20,12 @@ from ....numeric.acceptance import limits_of
 from ....numeric.condition import CERTIFIED, ESTIMATED, PROBABLE_FRACTION, enough
 from ....numeric.linear_system import Vectors
 from ...runtime.array import Array, PinnedMirror
-from ...runtime.graph import CapturedLaunches
+from ...runtime.device import Device
+from ...runtime.graph import Launch
 from .condition_estimate import WeightedProbes
 from .corrections import SolutionJudge, SolvedVector, VectorCorrections
 from .rows import Resident
+from .sweep_graph import SweepGraph
 from .sweeps import SweepLaunches
 from .system import DeviceSystem, bound_of, errors_of
 
@@ -41,20 +44,22 @@ class _ConditionGraph(NamedTuple):
         return self.weighed.quick(enough, self.first.host)
 
 
-class _SweepGraph(NamedTuple):
-    """A graph, and the sweeps that it contains."""
+class _VectorGraph(SweepGraph):
+    """The graph of a solve, and the condition number that it estimates, if any."""
 
-    replayed: CapturedLaunches
-    sweeps: list[SweepLaunches]
-    estimate: _ConditionGraph | None
+    def __init__(
+        self,
+        device: Device,
+        norms: Array,
+        steps: list[Launch | SweepLaunches | Callable[[], object]],
+        estimate: _ConditionGraph | None,
+    ) -> None:
+        super().__init__(device, norms, steps)
+        self.estimate = estimate
 
     def __call__(self) -> None:
         """Launch the graph."""
-        if self.replayed.replay():
-            for sweeps in self.sweeps:
-                sweeps.replayed()
-        else:
-            self.replayed()
+        super().__call__()
         if self.estimate is not None:
             self.estimate.weighed.note()
 
@@ -84,10 +89,10 @@ class VectorSolver:
         self._b, self._x, self._r = self._B[:, 0], self._X[:, 0], xp.empty(n, self._dtype)
         norms = self._all_norms = xp.empty(8, np.float64)
         self._norms, self._trans = self._device.staged(norms), trans
-        self._runs: dict[int, _SweepGraph | None] = {}  # by the kind of condition number
+        self._runs: dict[int, _VectorGraph | None] = {}  # by the kind of condition number
         self._corrections: VectorCorrections | None = None
 
-    def _build(self, factor: Resident, how: int) -> _SweepGraph | None:
+    def _build(self, factor: Resident, how: int) -> _VectorGraph | None:
         """Return the graph of a solve, error measurement and condition number, or None."""
         system, norms = DeviceSystem(factor, self._trans, self._dtype), self._all_norms
         count = 2 if how == CERTIFIED else 1
@@ -108,11 +113,7 @@ class VectorSolver:
         if how == CERTIFIED:
             steps.insert(0, system.summing(self._B[:, 1]))
             steps.append(system.certifying(self._X[:, 1], norms[6:]))
-        launches = [step.enqueue if isinstance(step, SweepLaunches) else step for step in steps]
-        begin = partial(self._device.clear, norms)
-        replayed = CapturedLaunches(self._device, begin, [*launches, self._norms.fetch])
-        sweeps = [step for step in steps if isinstance(step, SweepLaunches)]
-        return _SweepGraph(replayed, sweeps, estimate)
+        return _VectorGraph(self._device, norms, [*steps, self._norms.fetch], estimate)
 
     @classmethod
     def for_factor(cls, factor: Resident, trans: str) -> VectorSolver | None:
@@ -138,7 +139,7 @@ class VectorSolver:
         used = [run for run in self._runs.values() if run is not None]
         return all(map(self._has, used)) and (not self._corrections or self._has(self._corrections))
 
-    def _has(self, used: _SweepGraph | VectorCorrections) -> bool:
+    def _has(self, used: _VectorGraph | VectorCorrections) -> bool:
         return all(self._solver.has(sweeps) for sweeps in used.sweeps)
 
     @cached_property

@@ -22,7 +22,7 @@ from .array import Array, CopyStream, DeviceMemory, Event, Kernel, PinnedMirror
 from .kernel import CudaKernel
 from .limits import Limits
 from .modules import Modules, Source
-from .slab import Kind, Slab, arrays_in, bytes_of, kinds_of
+from .slab import Kind, Slab, arrays_in, bytes_of, joined, kinds_of
 from .staging import MIN_STAGED_BYTES, Staging
 
 Result = TypeVar("Result")
@@ -109,12 +109,18 @@ class Device:
         """
         arrays = [np.ascontiguousarray(array) for array in arrays]
         kinds = kinds_of(arrays)
-        on_device = (piece and piece.arrays(kinds)) or self.empties(kinds)
+        memory = None if piece is None else piece.take(bytes_of(kinds))
+        if memory is None and len(kinds) > 1:
+            memory = self.xp.empty(bytes_of(kinds), np.uint8)
+        on_device = self.empties(kinds) if memory is None else arrays_in(memory, kinds)
         is_staged = sum(array.nbytes for array in arrays) >= MIN_STAGED_BYTES
         free = self._now() if is_staged else None
 
         def send() -> list[Array]:
             if free is not None and self._staging.send(arrays, self.pointers(on_device), free):
+                return on_device
+            if free is None and memory is not None:  # one copy, since each takes 10 us
+                _cupy(memory).set(joined(arrays))
                 return on_device
             for array, copy in zip(arrays, on_device, strict=True):
                 if array.size:

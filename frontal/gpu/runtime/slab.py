@@ -29,9 +29,23 @@ def arrays_in(memory: Array, kinds: Sequence[Kind]) -> list[Array]:
     arrays, first = [], 0
     for shape, dtype in kinds:
         size = math.prod(shape) * dtype.itemsize
-        arrays.append(memory[first : first + size].view(dtype).reshape(*shape))
+        array = memory[first : first + size].view(dtype)
+        arrays.append(array if len(shape) == 1 else array.reshape(*shape))
         first += _padded((shape, dtype))
     return arrays
+
+
+def joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the bytes of contiguous arrays as they lie in the memory of `arrays_in`.
+
+    Bytes between them are arbitrary.
+    """
+    kinds = kinds_of(arrays)
+    out, first = np.empty(bytes_of(kinds), np.uint8), 0
+    for array, kind in zip(arrays, kinds, strict=True):
+        out[first : first + array.nbytes] = array.reshape(-1).view(np.uint8)
+        first += _padded(kind)
+    return out
 
 
 class Slab:
@@ -45,14 +59,18 @@ class Slab:
     def __init__(self, memory: Array) -> None:
         self._free, self._lock = memory, Lock()
 
-    def arrays(self, kinds: Sequence[Kind]) -> list[Array] | None:
-        """Return new arrays of these kinds; None if they do not fit."""
-        size = bytes_of(kinds)
+    def take(self, size: int) -> Array | None:
+        """Return new memory of this number of bytes; None if there is less."""
         with self._lock:
             if size > self._free.size:
                 return None
             memory, self._free = self._free[:size], self._free[size:]
-        return arrays_in(memory, kinds)
+        return memory
+
+    def arrays(self, kinds: Sequence[Kind]) -> list[Array] | None:
+        """Return new arrays of these kinds; None if they do not fit."""
+        memory = self.take(bytes_of(kinds))
+        return None if memory is None else arrays_in(memory, kinds)
 
 
 def _padded(kind: Kind) -> int:

@@ -72,7 +72,17 @@ class Struct:
     def dtype_for(self, scalar: npt.DTypeLike = np.float64) -> np.dtype:
         """Return the NumPy type of the struct in kernels for a scalar type."""
         real = np.dtype(scalar).char.lower()
-        nested = {part.name: part.dtype_for(scalar) for part in self.parts}
+        if real not in self._dtypes:
+            self._dtypes[real] = self._dtype_with(real)
+        return self._dtypes[real]
+
+    @cached_property
+    def _dtypes(self) -> dict[str, np.dtype]:
+        """NumPy types by the letter of the real type."""
+        return {}
+
+    def _dtype_with(self, real: str) -> np.dtype:
+        nested = {part.name: part.dtype_for(real) for part in self.parts}
         types: dict[str, npt.DTypeLike] = {**_NUMBERS, "real_t<T>": real, **nested}
         fields = [(n, "u8" if t.endswith("*") else types[t]) for n, t in self.fields.items()]
         return np.dtype(fields, align=True)

@@ -63,6 +63,7 @@ class GpuBackend:
         self.symbolic, self.device = symbolic, self._device.name
         self._expected = expected
         self._streamed: dict[np.dtype, StreamedPattern] = {}  # the latest of each scalar type
+        self._begun: set[np.dtype] = set()  # scalar types whose lists and kernels are begun
         self._room_for: tuple[np.dtype, np.dtype] | None = None  # checked before allocation
 
     @cached_property
@@ -138,10 +139,13 @@ class GpuBackend:
     def _begin(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> DevicePattern:
         """Begin the task lists and compile kernels, if there is memory for the factor."""
         pattern = self._within(dtype, values, memory)
-        schedule = pattern.schedule
-        few = bool(schedule.small.any()), schedule.chained
-        begin_kernels(self._device, pattern.method, dtype, *few)
-        pattern.begin(dtype)
+        if pattern is not self.pattern or dtype not in self._begun:
+            schedule = pattern.schedule
+            few = bool(schedule.small.any()), schedule.chained
+            begin_kernels(self._device, pattern.method, dtype, *few)
+            pattern.begin(dtype)
+        if pattern is self.pattern:
+            self._begun.add(dtype)
         return pattern
 
     def _within(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> DevicePattern:
@@ -176,8 +180,11 @@ class GpuBackend:
         matrix = DeviceMatrix(self.entries, inputs)
         if before is None:  # before waiting for lists and offsets
             matrix.send()
-            pattern.send(self.entries.copy_bytes)
-            self.entries.begin_copy()
+            if pattern.light:
+                self.entries.send_with_lists(dtype)
+            else:
+                pattern.send(self.entries.copy_bytes)
+                self.entries.begin_copy()
         workspace = self._allocated(pattern, matrix, dtype) if before is None else before.storage
         state = workspace.ready(self.pattern, matrix, tiny)(examination or matrix.examination)
         if before is None:
@@ -202,7 +209,7 @@ class GpuBackend:
         separate_count = matrix.separate_count(dtype)
         if isinstance(pattern, StreamedPattern):
             return streamed.allocate(pattern, dtype, separate_count)
-        return allocate(pattern, dtype, FactorWorkspace, separate_count)
+        return allocate(pattern, dtype, FactorWorkspace, separate_count, checked=True)
 
     def _with_memory(self, before: GpuFactor | None, dtype: np.dtype) -> GpuFactor | None:
         """Return a factor if its memory suits another factor of this type; else None."""

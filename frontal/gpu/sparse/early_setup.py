@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -14,15 +15,17 @@ from ...symbolic.plan import Plan, front_flops
 from ..runtime.device import Device
 from .backend import GpuBackend
 from .layout.gathering import gathered, has_wide_parents
-from .pattern import DevicePattern
+from .pattern import DevicePattern, is_light
 from .tasks.list_bytes import small_bytes
 from .tasks.small_fronts import in_order
 from .tasks.solves import counted_rows, sweep_tasks
 from .tasks.tiles import tiles_in_order
 
+_UNKNOWN = np.empty(0, np.int32)  # arrays of a plan whose rows and entries are not known yet
+
 
 class EarlySetup:
-    """Schedules, layouts and lists computed on threads, without memory of the device.
+    """Schedules, layouts and lists, without memory of the device; on threads if they are long.
 
     `chosen` returns whether the device is used for a number of operations, and `dtype` is the
     expected scalar type of the factor.
@@ -39,15 +42,23 @@ class EarlySetup:
 
         Gathering fronts depend on rows: with wide parents all work waits for the plan.
         """
+        if is_light(Plan(start, parent, pointer, *[_UNKNOWN] * 8)):
+            return
         flops = method.panels * float(front_flops(start, pointer).sum())
         if has_wide_parents(parent) or not self._chosen(flops):
             return
-        plan = Plan(start, parent, pointer, *[np.empty(0, np.int32)] * 8)
+        plan = Plan(start, parent, pointer, *[_UNKNOWN] * 8)
         self._pattern = BackgroundTask(partial(_placed, self._device, plan, method, self._dtype))
 
     def backend(self, symbolic: Symbolic) -> GpuBackend:
-        """Return the backend for a plan, whose lists are begun."""
+        """Return the backend for a plan, whose lists are begun, or made if they are short."""
         begun, self._pattern = self._pattern, None
+        if begun is None and is_light(symbolic.plan):
+            backend = GpuBackend(symbolic, self._device)
+            with suppress(MemoryError):  # the factorization reports it
+                backend.pattern.begin(self._dtype)
+                _ = backend.pattern.most
+            return backend
         expected = partial(_listed, self._device, symbolic, begun, self._dtype)
         return GpuBackend(symbolic, self._device, BackgroundTask(expected))
 

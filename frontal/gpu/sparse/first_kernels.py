@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
 from ...numeric.method import Method
 from ..runtime.device import Device
+from ..runtime.limits import Limits
 from . import launch
 from .factorize.equilibration import KERNELS
 from .factorize.launches import tile_constants
 from .factorize.small_fronts import small_constants
+
+# arguments of `begin_kernels` so far: looking up the compiled kernels takes 100 us
+_begun: WeakKeyDictionary[Device, set[tuple[Method, np.dtype, bool, bool]]] = WeakKeyDictionary()
 
 
 def begin_kernels(
@@ -20,7 +26,17 @@ def begin_kernels(
     Kernels that compile longest, or are needed first, come first. Kernels of small fronts are
     included if `few` is true, those of many levels of them in one launch if `chained` is.
     """
-    limits = device.limits
+    key = method, dtype, few, chained
+    done = _begun.setdefault(device, set())
+    if key not in done:
+        device.begin(_files(device.limits, *key), dtype)
+        done.add(key)
+
+
+def _files(
+    limits: Limits, method: Method, dtype: np.dtype, few: bool, chained: bool
+) -> list[tuple[str, dict[str, int]]]:
+    """Return the kernel files and their constants."""
     kernels = [
         ("front_tiles.cu", tile_constants(method, launch.front_tiles(dtype, method, limits)))
     ]
@@ -45,4 +61,4 @@ def begin_kernels(
                 if few:
                     more = small.constants | method.constants | flip
                     kernels.append((f"front_{way}_small.cu", more))
-    device.begin(kernels, dtype)
+    return kernels

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import chain, islice
 from typing import TypeVar, cast
 
 import numpy as np
@@ -22,12 +23,15 @@ from .layout.host_panels import invert_tiles, unpad_both, unpad_triangle
 from .layout.panels import DeviceLayout, Fronts
 from .tasks.list_bytes import placed_bytes, small_bytes
 from .tasks.small_fronts import SmallTasks, small_tasks
-from .tasks.solves import SolveTasks, all_tasks, solve_tasks
+from .tasks.solves import SolveTasks, all_tasks, counted_rows, solve_tasks
 from .tasks.tiles import Tasks, tile_tasks
 
 Made = TypeVar("Made")
 Name = str | tuple[str, np.dtype]  # of a list, with its scalar type
 
+# update rows and entries of A from which on lists are made on threads: shorter lists take less time
+# than threads that wait for each other's GIL
+_MIN_THREADED_ENTRIES = 1 << 18
 _MIN_SLAB_BYTES = 1 << 21  # bytes from which on lists share a slab
 _LISTS = 32  # upper bound of the number of lists, for padding
 
@@ -36,7 +40,8 @@ class DevicePattern(Fronts):
     """Fronts, and the lists of their tasks, each computed at its first use or begun on a thread.
 
     A list is computed on the host by a task, uploaded at its first use or by another task, and then
-    stored on the device, in the slab `piece` if there is one.
+    stored on the device, in the slab `piece` if there is one. All lists of a `light` pattern are
+    computed in the calling thread, and uploaded at once.
     """
 
     piece: Slab | None = None
@@ -119,6 +124,11 @@ class DevicePattern(Fronts):
         begun = self._listed.get(("layout", dtype))
         return super().layout(dtype) if begun is None else cast(DeviceLayout, begun.result())
 
+    @property
+    def light(self) -> bool:
+        """Whether lists take less time than threads to compute them."""
+        return self.segment is None and is_light(self.plan)
+
     def begin_layout(self, dtype: np.dtype) -> None:
         """Begin the layout on a thread; rows and entries may still be unknown."""
         self._listed["layout", dtype] = BackgroundTask(partial(Fronts.layout, self, dtype))
@@ -129,8 +139,15 @@ class DevicePattern(Fronts):
         They stay on the host until their first use: threads that upload them would only alternate
         with the waiting thread.
         """
+        light = self.light
+        if light:
+            self.once(counted_rows)  # before the lists of solves, which drop what it needs
         for name, make in self._wanted(dtype):
-            if not any(name in known for known in (self._lists, self._listed, self._moving)):
+            if any(name in known for known in (self._lists, self._listed, self._moving)):
+                continue
+            if light:
+                self._host_list(name, make)
+            else:
                 # lists of solves are used later: leave cores and the GIL to the other lists
                 after = list(self._listed.values()) if name[0] == "solve" else []
                 self._listed[name] = BackgroundTask(partial(_after, after, partial(make, self)))
@@ -168,6 +185,25 @@ class DevicePattern(Fronts):
                 self.piece = Slab(self.device.xp.empty(size, np.uint8))
         _ = self.arrays, self.tasks
 
+    def send_all(self, dtype: np.dtype, more: Sequence[np.ndarray]) -> list[Array]:
+        """Upload all missing lists and further arrays at once; return the further arrays."""
+        placed = ("placed", dtype), partial(Fronts.offsets, dtype=dtype)
+        host_lists = {
+            name: self._host_list(name, make)
+            for name, make in (*self._wanted(dtype), placed)
+            if name not in self._lists and name[0] != "layout"
+        }
+        host_arrays = {name: _arrays_of(lists) for name, lists in host_lists.items()}
+        everything = chain(more, *(arrays.values() for arrays in host_arrays.values()))
+        uploads = iter(self.device.uploads([*everything]))
+        others = [*islice(uploads, len(more))]
+        for name, host_list in host_lists.items():
+            self._lists[name] = _moved(
+                host_list, {field: next(uploads) for field in host_arrays[name]}
+            )
+            self._listed.pop(name, None)
+        return others
+
     def finish(self) -> None:
         """Wait until no list is being computed."""
         for work in (*self._listed.values(), *self._moving.values()):
@@ -189,8 +225,7 @@ class DevicePattern(Fronts):
             return self.device.upload(host_list)
         host_arrays = _arrays_of(host_list)
         uploads = self.device.uploads([*host_arrays.values()], self.piece)
-        arrays = dict(zip(host_arrays, uploads, strict=True))
-        return arrays if isinstance(host_list, dict) else replace(host_list, **arrays)
+        return _moved(host_list, dict(zip(host_arrays, uploads, strict=True)))
 
     def _host_list(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
         """Return a list on the host, after its computation."""
@@ -214,6 +249,16 @@ class DevicePattern(Fronts):
             unpad_both(*source, layout.below, layout.ld, layout.upper_ld, target)
             invert_tiles(out, self.k, self.m, target)
         return out
+
+
+def is_light(plan: Plan) -> bool:
+    """Return whether the lists of a plan take less time than threads to compute them."""
+    return int(plan.pointer[-1]) + plan.source.size < _MIN_THREADED_ENTRIES
+
+
+def _moved(host_list: Untyped, arrays: dict[str, Array]) -> Untyped:
+    """Return lists with arrays of the device instead of those of the host."""
+    return arrays if isinstance(host_list, dict) else replace(host_list, **arrays)
 
 
 def _arrays_of(lists: Untyped) -> dict[str, np.ndarray]:

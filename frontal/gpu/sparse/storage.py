@@ -91,10 +91,13 @@ def required(pattern: Fronts, dtype: np.dtype, separate_count: int = 0) -> int:
 
     `separate_count` factorized values differ from those that the matrix stores.
     """
-    entries = (
-        pattern.layout(dtype).places.entries + separate_count + more(pattern, dtype, separate_count)
-    )
-    return (entries + working(pattern, dtype)) * dtype.itemsize
+    return (_entries(pattern, dtype, separate_count) + working(pattern, dtype)) * dtype.itemsize
+
+
+def _entries(pattern: Fronts, dtype: np.dtype, separate_count: int) -> int:
+    """Return the entries of the memory of a factorization."""
+    entries = pattern.layout(dtype).places.entries + separate_count
+    return entries + more(pattern, dtype, separate_count)
 
 
 def more(pattern: Fronts, dtype: np.dtype, separate_count: int) -> int:
@@ -118,20 +121,22 @@ def allocate(
     dtype: np.dtype,
     make: Callable[..., Stored],
     separate_count: int = 0,
+    checked: bool = False,
 ) -> Stored:
     """Allocate the memory of a factor; raise before any allocation if it does not fit.
 
-    `make` is `Storage`, a subclass, or a function of the arguments of `Storage`.
+    `make` is `Storage`, a subclass, or a function of the arguments of `Storage`. The free memory is
+    not compared if the caller has `checked` it.
     """
     device, panels = pattern.device, pattern.layout(dtype).places.entries
-    needed = required(pattern, dtype, separate_count)
-    available = device.free_memory()
-    if needed > available:
-        raise FactorMemoryError(needed, available)
+    entries = _entries(pattern, dtype, separate_count)
+    if not checked:
+        needed = (entries + working(pattern, dtype)) * dtype.itemsize
+        available = device.free_memory()
+        if needed > available:
+            raise FactorMemoryError(needed, available)
     n, method = (int(pattern.plan.start[-1]),), pattern.method
-    kinds: list[Kind] = [
-        ((max(panels + separate_count + more(pattern, dtype, separate_count), 1),), dtype)
-    ]
+    kinds: list[Kind] = [((max(entries, 1),), dtype)]
     kinds.append(((sum(counter_sizes(pattern)),), np.dtype(np.int32)))
     kinds += [(n, np.dtype(np.int32)), (n, np.dtype(np.float32))] * method.pivots
     memory, counters, *others = device.empties(kinds + [(n, dtype)] * (2 * method.indefinite))

@@ -129,14 +129,17 @@ def end_compilers():
     modules._compilers.cache_clear()
 
 
+@pytest.mark.parametrize("threaded", [True, False])
 @pytest.mark.parametrize("late", ["tile_tasks", "solve_tasks"])
-def test_no_room_for_a_list_is_told_and_no_thread_stays(device, monkeypatch, late):
+def test_no_room_for_a_list_is_told_and_no_thread_stays(device, monkeypatch, late, threaded):
     def full(*_, **__):
         raise MemoryError
 
     a = grid_system("spd", "f8", 20)
     with monkeypatch.context() as patch:
         patch.setattr(f"frontal.gpu.sparse.pattern.{late}", full)
+        if threaded:
+            patch.setattr("frontal.gpu.sparse.pattern._MIN_THREADED_ENTRIES", 0)
         with all_is_over():
             with pytest.raises(MemoryError):
                 frontal.solve(a, np.ones(400), backend="gpu")

@@ -31,6 +31,13 @@ def current(monkeypatch):
     return found
 
 
+@pytest.fixture(params=["light", "threads"])
+def lists(request, monkeypatch):
+    """Whether lists are made in the calling thread, as for a small matrix, or on others."""
+    if request.param == "threads":
+        monkeypatch.setattr(pattern, "_MIN_THREADED_ENTRIES", 0)
+
+
 @pytest.fixture
 def made(monkeypatch):
     """Names of lists, schedules and layouts that were made."""
@@ -54,6 +61,7 @@ def finished(analysis):
     return begun
 
 
+@pytest.mark.usefixtures("lists")
 @pytest.mark.parametrize("kind", ["spd", "general"])
 def test_all_is_made_once_and_nothing_taken(current, made, kind):
     a = grid_system(kind, "f8", 14)
@@ -70,6 +78,7 @@ def test_all_is_made_once_and_nothing_taken(current, made, kind):
     assert analysis not in choose._expected
 
 
+@pytest.mark.usefixtures("lists")
 def test_on_another_device_nothing_of_it_is_taken(current):
     a = grid_system("spd", "f8")
     analysis = frontal.analyze(a, backend="gpu")
@@ -79,6 +88,7 @@ def test_on_another_device_nothing_of_it_is_taken(current):
     np.testing.assert_allclose(a @ analysis.factorize(a).solve(np.ones(81)), 1, rtol=1e-9)
 
 
+@pytest.mark.usefixtures("lists")
 def test_other_scalar_types_have_their_own(current):
     a = grid_system("general", "f8")
     analysis = frontal.analyze(a, kind="general", backend="gpu")
@@ -122,6 +132,7 @@ def test_a_device_is_wakened_for_who_factorizes_next(current, monkeypatch):
     )
 
 
+@pytest.mark.usefixtures("lists")
 def test_what_was_begun_in_vain_goes_with_its_analysis(current):
     analysis = frontal.analyze(problems.poisson2d(20), backend="gpu")
     begun = weakref.ref(finished(analysis))
@@ -130,6 +141,7 @@ def test_what_was_begun_in_vain_goes_with_its_analysis(current):
     assert begun() is None
 
 
+@pytest.mark.usefixtures("lists")
 def test_a_phase_from_a_folder_begins_with_its_plan(current, tmp_path, monkeypatch):
     monkeypatch.setenv("FRONTAL_ANALYSIS_CACHE", str(tmp_path))
     monkeypatch.setattr("frontal.symbolic.disk_cache.MIN_CACHED_COLUMNS", 10)

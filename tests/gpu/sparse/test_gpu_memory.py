@@ -235,6 +235,7 @@ def test_lists_lie_in_one_piece(device, kind, monkeypatch):
     a, b = problems.poisson3d(9), np.ones(729)
     apart = frontal.factorize(a, kind=kind, backend="gpu").solve(b)
     monkeypatch.setattr(pattern, "_MIN_SLAB_BYTES", 0)
+    monkeypatch.setattr(pattern, "_MIN_THREADED_ENTRIES", 0)
     factor = frontal.factorize(a, kind=kind, backend="gpu")
     np.testing.assert_array_equal(factor.solve(b), apart)
     of, f8 = numeric(factor).pattern, np.dtype("f8")

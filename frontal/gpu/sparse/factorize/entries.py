@@ -78,11 +78,22 @@ class PatternEntries:
     def begin_copy(self) -> Callable[[], list[Array]]:
         """Allocate memory for columns; return the copy, which overlaps work enqueued before it."""
         if self._copy is None:
-            symbolic = self.symbolic
-            pointer = symbolic.indptr if self.long else copied(symbolic.indptr, self.type)
-            arrays = [pointer, symbolic.indices, symbolic.perm]
-            self._copy = self.device.later(arrays, self.pattern.piece)
+            self._copy = self.device.later(self._host_columns(), self.pattern.piece)
         return self._copy
+
+    def send_with_lists(self, dtype: np.dtype) -> None:
+        """Upload the columns with all lists of a `light` pattern, for panels of a scalar type."""
+        if self._copy is None:
+            columns = self.pattern.send_all(dtype, self._host_columns())
+            self._copy = lambda: columns
+        else:
+            self.pattern.send_all(dtype, [])
+
+    def _host_columns(self) -> list[np.ndarray]:
+        """Return the arrays of `_columns` on the host."""
+        symbolic = self.symbolic
+        pointer = symbolic.indptr if self.long else copied(symbolic.indptr, self.type)
+        return [pointer, symbolic.indices, symbolic.perm]
 
     @cached_property
     def _columns(self) -> list[Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,7 @@ class TilesPlan:
         return {"OUTSIDE": self.outside} if self.outside else {}
 
 
+@cache
 def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPlan:
     """Choose the launch of front_tiles.cu: slices or a tile, the assembled tile, and scratch.
 

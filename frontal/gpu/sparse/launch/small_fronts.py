@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ class SmallLaunch:
     shared: int
 
 
+@cache
 def small_tile(dtype: npt.DTypeLike, method: Method, order: int) -> int:
     """Return the bytes of shared memory of a front of up to `order` rows (SmallTile)."""
     dtype = np.dtype(dtype)
@@ -47,6 +49,7 @@ def small_tile(dtype: npt.DTypeLike, method: Method, order: int) -> int:
     return -(-size // 16) * 16
 
 
+@cache
 def small_order(method: Method, limits: Limits) -> int:
     """Return the rows of the largest fronts that fit in a block, for all scalar types."""
     return next(

@@ -47,7 +47,8 @@ def worth_having(sizes: list[int], room: int, most: int) -> int:
 
     padded = [aligned(size) for size in sizes]
     ends = (sum(some) for count in range(len(sizes) + 1) for some in combinations(padded, count))
-    return max([0, *sorted(end - room for end in ends if 0 < end - room <= most)], key=gain)
+    useful = sorted(end - room for end in ends if 0 < end - room <= most)
+    return max([0, *useful], key=gain) if useful else 0
 
 
 def aligned(size: int) -> int:

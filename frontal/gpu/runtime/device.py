@@ -22,7 +22,7 @@ from .array import Array, CopyStream, DeviceMemory, Event, Kernel, PinnedMirror
 from .kernel import CudaKernel
 from .limits import Limits
 from .modules import Modules, Source
-from .slab import Kind, Slab, arrays_in, bytes_of, joined, kinds_of
+from .slab import Kind, Slab, joined, kinds_of, starts_of
 from .staging import MIN_STAGED_BYTES, Staging
 
 Result = TypeVar("Result")
@@ -109,18 +109,19 @@ class Device:
         """
         arrays = [np.ascontiguousarray(array) for array in arrays]
         kinds = kinds_of(arrays)
-        memory = None if piece is None else piece.take(bytes_of(kinds))
-        if memory is None and len(kinds) > 1:
-            memory = self.xp.empty(bytes_of(kinds), np.uint8)
-        on_device = self.empties(kinds) if memory is None else arrays_in(memory, kinds)
+        starts = starts_of(kinds)
+        memory = None if piece is None else piece.take(starts[-1])
+        if memory is None:
+            memory = self.xp.empty(starts[-1], np.uint8)
+        on_device = self._arrays_at(memory, starts, kinds)
         is_staged = sum(array.nbytes for array in arrays) >= MIN_STAGED_BYTES
         free = self._now() if is_staged else None
 
         def send() -> list[Array]:
             if free is not None and self._staging.send(arrays, self.pointers(on_device), free):
                 return on_device
-            if free is None and memory is not None:  # one copy, since each takes 10 us
-                _cupy(memory).set(joined(arrays))
+            if free is None and len(arrays) > 1:  # one copy, since each takes 10 us
+                _cupy(memory).set(joined(arrays, starts))
                 return on_device
             for array, copy in zip(arrays, on_device, strict=True):
                 if array.size:
@@ -133,7 +134,18 @@ class Device:
         """Allocate memory for several arrays, in one piece."""
         if len(kinds) == 1:
             return [self.xp.empty(*kinds[0])]
-        return arrays_in(self.xp.empty(bytes_of(kinds), np.uint8), kinds)
+        starts = starts_of(kinds)
+        return self._arrays_at(self.xp.empty(starts[-1], np.uint8), starts, kinds)
+
+    def _arrays_at(
+        self, memory: Array, starts: Sequence[int], kinds: Sequence[Kind]
+    ) -> list[Array]:
+        """Return `arrays_in` of a memory in half of its time: each array without a slice."""
+        data = self.memory_of(memory)
+        places = zip(kinds, starts, strict=False)  # the last of `starts` is the end
+        return [
+            self.xp.ndarray(shape, dtype.char, data + first) for (shape, dtype), first in places
+        ]
 
     def _now(self) -> Untyped:
         """Return an event after all work so far on the current stream."""

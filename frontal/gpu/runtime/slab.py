@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 from threading import Lock
 
 import numpy as np
@@ -19,9 +20,14 @@ def kinds_of(arrays: Sequence[np.ndarray]) -> list[Kind]:
     return [(array.shape, array.dtype) for array in arrays]
 
 
+def starts_of(kinds: Sequence[Kind]) -> list[int]:
+    """Return the first byte of each of these arrays in one memory, and the end of the last."""
+    return [0, *accumulate(map(_padded, kinds))]
+
+
 def bytes_of(kinds: Sequence[Kind]) -> int:
     """Return bytes of memory for arrays of these kinds."""
-    return sum(_padded(kind) for kind in kinds)
+    return sum(map(_padded, kinds))
 
 
 def arrays_in(memory: Array, kinds: Sequence[Kind]) -> list[Array]:
@@ -29,22 +35,19 @@ def arrays_in(memory: Array, kinds: Sequence[Kind]) -> list[Array]:
     arrays, first = [], 0
     for shape, dtype in kinds:
         size = math.prod(shape) * dtype.itemsize
-        array = memory[first : first + size].view(dtype)
-        arrays.append(array if len(shape) == 1 else array.reshape(*shape))
+        arrays.append(memory[first : first + size].view(dtype).reshape(*shape))
         first += _padded((shape, dtype))
     return arrays
 
 
-def joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the bytes of contiguous arrays as they lie in the memory of `arrays_in`.
+def joined(arrays: Sequence[np.ndarray], starts: Sequence[int]) -> np.ndarray:
+    """Return contiguous host arrays in one array of bytes, each at its place of `starts_of`.
 
     Bytes between them are arbitrary.
     """
-    kinds = kinds_of(arrays)
-    out, first = np.empty(bytes_of(kinds), np.uint8), 0
-    for array, kind in zip(arrays, kinds, strict=True):
+    out = np.empty(starts[-1], np.uint8)
+    for array, first in zip(arrays, starts, strict=False):
         out[first : first + array.nbytes] = array.reshape(-1).view(np.uint8)
-        first += _padded(kind)
     return out
 
 

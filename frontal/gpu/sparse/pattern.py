@@ -31,7 +31,7 @@ Name = str | tuple[str, np.dtype]  # of a list, with its scalar type
 
 # update rows and entries of A from which on lists are made on threads: shorter lists take less time
 # than threads that wait for each other's GIL
-_MIN_THREADED_ENTRIES = 1 << 18
+_MIN_THREADED_ENTRIES = 1 << 19
 _MIN_SLAB_BYTES = 1 << 21  # bytes from which on lists share a slab
 _LISTS = 32  # upper bound of the number of lists, for padding
 

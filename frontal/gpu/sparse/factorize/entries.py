@@ -73,7 +73,8 @@ class PatternEntries:
         if self._copy is not None:
             return 0
         pointer_bytes = np.dtype(self.type).itemsize * (self.n + 1)
-        return pointer_bytes + self.symbolic.indices.nbytes + self.symbolic.perm.nbytes
+        orders = (1 + self._moves_rows) * self.symbolic.perm.nbytes
+        return pointer_bytes + self.symbolic.indices.nbytes + orders
 
     def begin_copy(self) -> Callable[[], list[Array]]:
         """Allocate memory for columns; return the copy, which overlaps work enqueued before it."""
@@ -93,7 +94,16 @@ class PatternEntries:
         """Return the arrays of `_columns` on the host."""
         symbolic = self.symbolic
         pointer = symbolic.indptr if self.long else copied(symbolic.indptr, self.type)
-        return [pointer, symbolic.indices, symbolic.perm]
+        orders = [symbolic.perm] + [symbolic.row_perm] * self._moves_rows
+        return [pointer, symbolic.indices, *orders]
+
+    @cached_property
+    def _moves_rows(self) -> bool:
+        """Whether rows and columns are in different orders."""
+        symbolic = self.symbolic
+        if symbolic.row_perm is symbolic.perm:
+            return False
+        return not np.array_equal(symbolic.row_perm, symbolic.perm)
 
     @cached_property
     def _columns(self) -> list[Array]:
@@ -117,11 +127,7 @@ class PatternEntries:
     @cached_property
     def row_perm(self) -> Array:
         """(n,) int32 device array, see `Symbolic`; the array `perm` if both are equal."""
-        symbolic = self.symbolic
-        same = symbolic.row_perm is symbolic.perm or np.array_equal(
-            symbolic.row_perm, symbolic.perm
-        )
-        return self.perm if same else self.device.upload(symbolic.row_perm)
+        return self._columns[-1]
 
     @cached_property
     def lanes(self) -> int:

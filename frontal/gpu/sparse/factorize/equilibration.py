@@ -44,9 +44,10 @@ class Equilibration:
         self._matching = None if wanted.plain else wanted.matching
         self._last = wanted.plain or wanted.matching is not None
         self._values, self._out, self._entries = values, out, entries
-        device, xp = entries.device, entries.device.xp
-        row, column = device.empties([((entries.n,), np.dtype(np.float64))] * 2)
-        outcome = xp.zeros(2 + max(4, SWEEPS), np.int64)
+        device, length = entries.device, (entries.n,)
+        double, numbers = np.dtype(np.float64), (2 + max(4, SWEEPS),)
+        kinds = (length, double), (length, double), (numbers, np.dtype(np.int64))
+        row, column, outcome = device.empties(kinds)  # cleared by each call
         self._outcome, self._kernels = device.staged(outcome[:2]), _Kernels(entries, values, out)
         if entries.pattern.method.one_triangle:
             self.scales = row, row
@@ -75,9 +76,8 @@ class Equilibration:
         row_begin: Value = NULL
         column_begin: Value = NULL
         if self._matching is not None:
-            upload = self._entries.device.upload
-            row_begin = upload(exponents(self._matching.row_scale))
-            column_begin = upload(exponents(self._matching.col_scale))
+            scales = self._matching.row_scale, self._matching.col_scale
+            row_begin, column_begin = self._entries.device.uploads([*map(exponents, scales)])
         kernels, values = self._kernels, self._values
         return [
             kernels.launch("rows", values, row_begin, column_begin, row),

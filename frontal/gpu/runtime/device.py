@@ -110,9 +110,8 @@ class Device:
         arrays = [np.ascontiguousarray(array) for array in arrays]
         kinds = kinds_of(arrays)
         starts = starts_of(kinds)
-        memory = None if piece is None else piece.take(starts[-1])
-        if memory is None:
-            memory = self.xp.empty(starts[-1], np.uint8)
+        taken = None if piece is None else piece.take(starts[-1])
+        memory = self.xp.empty(starts[-1], np.uint8) if taken is None else taken
         on_device = self._arrays_at(memory, starts, kinds)
         is_staged = sum(array.nbytes for array in arrays) >= MIN_STAGED_BYTES
         free = self._now() if is_staged else None
@@ -135,17 +134,12 @@ class Device:
         if len(kinds) == 1:
             return [self.xp.empty(*kinds[0])]
         starts = starts_of(kinds)
-        return self._arrays_at(self.xp.empty(starts[-1], np.uint8), starts, kinds)
+        return self._arrays_at(self.xp.empty(starts[-1], np.uint8), starts, [*kinds])
 
-    def _arrays_at(
-        self, memory: Array, starts: Sequence[int], kinds: Sequence[Kind]
-    ) -> list[Array]:
+    def _arrays_at(self, memory: Array, starts: list[int], kinds: list[Kind]) -> list[Array]:
         """Return `arrays_in` of a memory in half of its time: each array without a slice."""
-        data = self.memory_of(memory)
-        places = zip(kinds, starts, strict=False)  # the last of `starts` is the end
-        return [
-            self.xp.ndarray(shape, dtype.char, data + first) for (shape, dtype), first in places
-        ]
+        data, make = self.memory_of(memory), self.xp.ndarray
+        return [make(k[0], k[1].char, data + at) for k, at in zip(kinds, starts[:-1], strict=True)]
 
     def _now(self) -> Untyped:
         """Return an event after all work so far on the current stream."""

@@ -33,7 +33,6 @@ class SmallLaunch:
     shared: int
 
 
-@cache
 def small_tile(dtype: npt.DTypeLike, method: Method, order: int) -> int:
     """Return the bytes of shared memory of a front of up to `order` rows (SmallTile)."""
     dtype = np.dtype(dtype)

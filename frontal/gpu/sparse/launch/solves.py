@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +49,7 @@ def solve_width(dtype: npt.DTypeLike, width: int) -> int:
     return min(1 << max(width - 1, 0).bit_length(), 8 if np.dtype(dtype).itemsize < 16 else 4)
 
 
+@cache
 def front_solve(dtype: npt.DTypeLike, width: int, limits: Limits) -> SolvePlan:
     """Choose the launch for fronts that are not small, with `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
@@ -59,6 +61,7 @@ def front_solve(dtype: npt.DTypeLike, width: int, limits: Limits) -> SolvePlan:
     return replace(_plan(width, ahead, 2, shared, limits), in_place=in_place)
 
 
+@cache
 def front_solve_small(dtype: npt.DTypeLike, width: int, limits: Limits) -> SolvePlan:
     """Choose the launch for small fronts, with `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize

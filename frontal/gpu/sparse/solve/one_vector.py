@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,6 +31,14 @@ from .system import DeviceSystem, bound_of, errors_of
 
 # unknowns; for more the saving is negligible, and the vectors would take memory
 MAX_GRAPH_UNKNOWNS = 1 << 15
+
+
+class SystemSource(Resident, Protocol):
+    """A matrix on the device, and its systems."""
+
+    def system(self, trans: str, dtype: np.dtype) -> DeviceSystem:
+        """Return the system of op(A) for vectors of a scalar type."""
+        ...
 
 
 class _ConditionGraph(NamedTuple):
@@ -76,7 +84,7 @@ class VectorSolver:
         All memory that it uses still exists.
     """
 
-    def __init__(self, factor: Resident, trans: str) -> None:
+    def __init__(self, factor: SystemSource, trans: str) -> None:
         self._solver = factor.storage.solver_of(factor.entries.pattern)
         self._read = _read_of(factor)
         self._dtype, self._device = np.dtype(factor.values.dtype), factor.entries.device
@@ -92,9 +100,9 @@ class VectorSolver:
         self._runs: dict[int, _VectorGraph | None] = {}  # by the kind of condition number
         self._corrections: VectorCorrections | None = None
 
-    def _build(self, factor: Resident, how: int) -> _VectorGraph | None:
+    def _build(self, factor: SystemSource, how: int) -> _VectorGraph | None:
         """Return the graph of a solve, error measurement and condition number, or None."""
-        system, norms = DeviceSystem(factor, self._trans, self._dtype), self._all_norms
+        system, norms = factor.system(self._trans, self._dtype), self._all_norms
         count = 2 if how == CERTIFIED else 1
         B, X, estimate = self._B[:, :count], self._X[:, :count], None
         if how == ESTIMATED:
@@ -116,7 +124,7 @@ class VectorSolver:
         return _VectorGraph(self._device, norms, [*steps, self._norms.fetch], estimate)
 
     @classmethod
-    def for_factor(cls, factor: Resident, trans: str) -> VectorSolver | None:
+    def for_factor(cls, factor: SystemSource, trans: str) -> VectorSolver | None:
         """Return the solver of a factor, perhaps of an earlier factor in the same memory.
 
         None for many unknowns, or if vectors are not of the scalar type of the factor.
@@ -150,7 +158,7 @@ class VectorSolver:
     def _fetched(self) -> PinnedMirror:
         return self._device.staged(self._x)
 
-    def __call__(self, b: Untyped, how: int, factor: Resident) -> FastSolution | None:
+    def __call__(self, b: Untyped, how: int, factor: SystemSource) -> FastSolution | None:
         """Return x with its error and condition number; None unless b is a plain vector.
 
         The error is negative if x needs a warning or a scaled system. `how` requests a condition
@@ -206,16 +214,16 @@ class VectorSolver:
         device.wait()
         return self._fetched.host.copy()
 
-    def _corrected(self, factor: Resident, norms: list[float]) -> tuple[float, list[float]]:
+    def _corrected(self, factor: SystemSource, norms: list[float]) -> tuple[float, list[float]]:
         """Correct the solution with these norms; return its error, or -1, and its norms."""
         if self._corrections is None or not self._has(self._corrections):
-            system = DeviceSystem(factor, self._trans, self._dtype)
+            system = factor.system(self._trans, self._dtype)
             solved = SolvedVector(self._b, self._x, self._r)
             self._corrections = VectorCorrections(self._device, system, solved, self._judge)
         return self._corrections.improve(norms), self._corrections.norms
 
 
-def _read_of(factor: Resident) -> tuple[bool, tuple[Array | None, ...]]:
+def _read_of(factor: SystemSource) -> tuple[bool, tuple[Array | None, ...]]:
     """Return the data of a factor outside its storage that launches read."""
     return factor.hermitian, (factor.values, *factor.scales)
 

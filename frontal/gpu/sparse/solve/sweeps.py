@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from itertools import chain
 from typing import NamedTuple, Protocol
@@ -18,6 +19,8 @@ from ..storage import Storage
 from ..tasks.solves import SolveTasks
 from .messages import Messages, lends
 
+# unknowns up to which the first solve allocates messages for probes, which are a few megabytes
+_MAX_PREPARED_UNKNOWNS = 1 << 15
 KERNELS = "front_forward_small", "front_forward", "front_backward", "front_backward_small"
 
 
@@ -72,6 +75,8 @@ class DeviceSolver:
                     "a graph is being captured, but the data for this solve is not on the device "
                     f"yet. Try: solve once for {width} right-hand sides before the capture begins"
                 )
+            if not self._messages:
+                self._prepare_probes(width, lent)
             if not self._messages or width > self._messages[-1].width:
                 self._widen(width, lent)
             self._sweeps[key] = SweepLaunches(self, self._messages[-1], width, flip, lent)
@@ -80,6 +85,16 @@ class DeviceSolver:
     def has(self, sweeps: SweepLaunches) -> bool:
         """Return whether sweeps still have their messages and vectors."""
         return any(one is sweeps for one in self._sweeps.values())
+
+    def _prepare_probes(self, width: int, lent: bool) -> None:
+        """Allocate messages for probes of a small system, if they are wider and memory suffices.
+
+        Most factors need them, and would then replace narrower ones with all that refers to them.
+        """
+        wide = launch.solve_width(self.dtype, launch.PROBING_WIDTH)
+        if width < wide and int(self.pattern.plan.start[-1]) <= _MAX_PREPARED_UNKNOWNS:
+            with suppress(MemoryError):
+                self._widen(wide, lent)
 
     def _widen(self, width: int, lent: bool) -> None:
         """Allocate messages for `width` right-hand sides, replacing narrower ones."""

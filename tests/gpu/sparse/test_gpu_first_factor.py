@@ -7,6 +7,8 @@ import scipy.sparse as sp
 import frontal
 from frontal import problems
 from frontal.errors import FactorMemoryError, PerformanceWarning
+from frontal.gpu.runtime import slab
+from frontal.gpu.sparse import pattern
 
 from ...emulation.traffic import Sparse
 from ...matrices import grid_system
@@ -50,6 +52,37 @@ def test_values_of_the_device_stay_there(device, traffic):
     given.data[...] = 0  # which is the caller's
     np.testing.assert_array_equal(factor.A.toarray(), a.toarray())
     assert same(factor, frontal.factorize(a, kind="general", backend="gpu"))
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_first_factor_uploads_lists_and_columns_at_once(device, monkeypatch, kind):
+    """With the values there are two uploads; lists made on threads give the same bits by more."""
+    a, later, factors = grid_system(kind, "f8"), device.later, []
+    for threaded, least, most in ((1 << 19, 2, 2), (0, 4, 9)):
+        monkeypatch.setattr(pattern, "_MIN_THREADED_ENTRIES", threaded)
+        analysis, uploads = frontal.analyze(a, kind=kind, backend="gpu"), []
+
+        def counted(arrays, piece=None, uploads=uploads):
+            uploads.append(len(arrays))
+            return later(arrays, piece)
+
+        monkeypatch.setattr(device, "later", counted)
+        factors.append(analysis.factorize(a))
+        factors[-1]._numbers.factor.pattern.finish()
+        assert least <= len(uploads) <= most
+    assert same(*factors)
+
+
+def test_joined_arrays_lie_where_the_device_reads_them():
+    arrays = [np.arange(5.0), np.empty((0, 9), np.int32), np.arange(6, dtype="u1").reshape(2, 3)]
+    arrays.append(np.arange(70) * 1j)
+    kinds = slab.kinds_of(arrays)
+    starts = slab.starts_of(kinds)
+    assert starts[-1] == slab.bytes_of(kinds)
+    found = slab.arrays_in(slab.joined(arrays, starts), kinds)
+    for array, copy, start in zip(arrays, found, starts[:-1], strict=True):
+        assert start % slab.ALIGNMENT == 0
+        np.testing.assert_array_equal(array, copy)
 
 
 @pytest.mark.parametrize("option", ["singular", "precision", "memory"])

@@ -134,15 +134,16 @@ class Recorder(event.Listener):
             self._open[-1][2].extend(inside)
 
     def _row(self, of: Dispatcher, arguments: tuple[Any, ...]) -> list[Any] | None:
-        function = of.py_func
-        name, module = function.__qualname__, sys.modules[function.__module__]
-        if not isinstance(of._cache, DiskCache) or getattr(module, name, None) is not of:
-            return None  # a function in another one, or one that Python calls too
+        name, module = of.py_func.__qualname__, sys.modules[of.py_func.__module__]
+        outer: Any = getattr(module, name, None)
+        called = hasattr(outer, "for_callers") and outer.for_callers() is of
+        if not isinstance(of._cache, DiskCache) or not (called or outer is of):
+            return None  # a function in another one
         try:
             places = [self.table.place(kind) for kind in arguments]
         except UnknownTypeError:
             return None
-        return [_name(function), places]
+        return [_name(of.py_func) + called * ":called", places]
 
 
 def record(kind: str) -> None:

@@ -76,12 +76,16 @@ class DiskCache(FunctionCache):
         Not compiled.
     folder : path
         Created at the first write; need not be writable.
+    outer : bool
+        Whether Python calls the code.
     lean : bool
         Load code without Numba's full set of implementations, which is slow to import.
     """
 
-    def __init__(self, function: Callable[..., object], folder: Path, lean: bool = False) -> None:
-        self._lean = lean
+    def __init__(
+        self, function: Callable[..., object], folder: Path, outer: bool, lean: bool = False
+    ) -> None:
+        self._outer, self._lean = outer, lean
         # The base class's __init__ would search for a writable folder.
         self._py_func = function
         self._cache_path = str(folder)
@@ -199,11 +203,11 @@ class DiskCache(FunctionCache):
         """Do nothing: file names depend on the sources, so no file is ever stale."""
 
     def _key(self, sig: Signature, codegen: Codegen) -> tuple[object, ...]:
-        """Return what the code depends on: versions, source file, types, processor, closure."""
+        """Return what the code depends on: versions, file, callers, types, processor, closure."""
         code = self._py_func.__code__
         source = _digest_of_file(code.co_filename), code.co_firstlineno
         versions = numba.__version__, llvmlite.__version__
-        return (*versions, *source, *self._index_key(sig, codegen))
+        return (*versions, *source, self._outer, *self._index_key(sig, codegen))
 
     def _path(self, key: tuple[object, ...]) -> Path:
         function = self._py_func

@@ -8,6 +8,7 @@ source files of the package, so that stale code cannot be found.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import logging
 import os
@@ -68,7 +69,9 @@ def _compiled(
 ) -> Callable[Parameters, Result]:
     compile_: Any = numba.njit
     dispatcher = compile_(error_model="numpy", **(base | options))(function)
-    dispatcher._cache = DiskCache(function, _FOLDER, lean=IS_TRIED)
+    dispatcher._cache = DiskCache(function, _FOLDER, base is _OUTER, lean=IS_TRIED)
+    if base is _OUTER:  # compiled code calls the same function without machine code of its own
+        dispatcher.for_callers = functools.cache(lambda: allocating(function))
     return dispatcher
 
 

@@ -1,9 +1,9 @@
 """Linking of compiled functions, so that machine code is generated only once.
 
 Numba generates machine code of each function together with all its callees, again for each
-caller. Here a function that only compiled code calls is a `BitcodeUnit`, stored as code before
-linking. A `LinkedUnit`, a function that Python calls, links the bitcode of its callees, optimizes
-it and generates machine code.
+caller. Here a function for callers in compiled code is a `BitcodeUnit`, stored as code before
+linking. A `LinkedUnit`, a function for Python, links the bitcode of its callees, optimizes it and
+generates machine code. A function with callers of both kinds is compiled as both.
 """
 
 from __future__ import annotations
@@ -97,8 +97,6 @@ class BitcodeUnit(JITCodeLibrary):
 class LinkedUnit(JITCodeLibrary):
     """The machine code of one function and all its callees, optimized together."""
 
-    _bitcode: bytes | None = None  # of a unit read from disk, for callers in compiled code
-
     def finalize(self) -> None:
         """Link the code of all callees, then finalize as Numba does."""
         libraries = reached(self)[1:]
@@ -108,30 +106,22 @@ class LinkedUnit(JITCodeLibrary):
         self._linking_libraries = []
         super().finalize()
 
-    def _get_module_for_linking(self) -> Untyped:
-        """Return the module as Numba does, also for a unit read from disk."""
-        if self._shared_module is None and self._bitcode is not None:
-            self._shared_module = llvm.parse_bitcode(self._bitcode)
-        return super()._get_module_for_linking()
-
     def serialize_using_object_code(self) -> Untyped:
-        """Return Numba's serialization with the names of all defined symbols."""
-        name, _, (machine_code, bitcode) = super().serialize_using_object_code()
-        module = self._get_module_for_linking()
+        """Return name, kind, machine code, and the names of all defined symbols."""
+        module = self._final_module
         defined = [
             symbol.name
             for symbols in (module.functions, module.global_variables)
             for symbol in symbols
             if not symbol.is_declaration
         ]
-        return name, LINKED, (machine_code, bitcode, defined)
+        return self.name, LINKED, (self._get_compiled_object(), defined)
 
     @classmethod
     def read(cls, codegen: Untyped, written: Untyped) -> LinkedUnit:
-        """Read the result of `serialize_using_object_code`; bitcode is parsed only on demand."""
-        name, _, (machine_code, bitcode, defined) = written
+        """Read the result of `serialize_using_object_code`."""
+        name, _, (machine_code, defined) = written
         unit = cls(codegen, name)
-        unit._bitcode = bitcode
         unit.enable_object_caching()
         unit._set_compiled_object(machine_code)
         unit._finalize_final_module()

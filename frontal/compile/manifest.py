@@ -27,7 +27,7 @@ class Item(NamedTuple):
     Attributes
     ----------
     function : str
-        As ``"module:name"``.
+        As ``"module:name"``, with ``":called"`` as its ending if compiled code calls it.
     arguments : tuple of int
         Indices of types in the table.
     seconds : float
@@ -97,9 +97,10 @@ class Manifest(NamedTuple):
 
 
 def named(name: str) -> Untyped:
-    """Return the object ``"module:name"``."""
-    module, attribute = name.split(":")
-    return getattr(importlib.import_module(module), attribute)
+    """Return the object ``"module:name"``, or what compiled code calls instead (``":called"``)."""
+    module, attribute, *called = name.split(":")
+    outer = getattr(importlib.import_module(module), attribute)
+    return outer.for_callers() if called else outer
 
 
 @cache

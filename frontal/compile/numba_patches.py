@@ -10,6 +10,8 @@ without a single one of them
 - `_remembered`: 15.4
 - `_without_values`: 14.9
 - `_CalleeFlags` and `_as_bitcode`: 14.6
+
+`_without_machine_code` was added later: 12.5, without it 13.5 (another machine).
 """
 
 from __future__ import annotations
@@ -158,8 +160,19 @@ def _without_values(resolve: Callable[..., Untyped]) -> Callable[..., Untyped]:
     return resolved
 
 
-PATCHES: tuple[tuple[type, str, Callable[..., Untyped]], ...] = (  # wrappers of methods
+def _without_machine_code(owned: property) -> property:
+    """Make the type of a function that Python calls stand for its `for_callers`."""
+
+    def dispatcher(self: Untyped) -> Untyped:
+        function = owned.fget(self)  # type: ignore[misc]
+        return function.for_callers() if hasattr(function, "for_callers") else function
+
+    return property(dispatcher)
+
+
+PATCHES: tuple[tuple[type, str, Callable[[Untyped], Untyped]], ...] = (  # wrappers
     (CompilerBase, "_compile_bytecode", _as_bitcode),
     (BaseFunction, "get_call_type", _remembered),
     (types.Dispatcher, "get_call_type", _without_values),
+    (types.Dispatcher, "dispatcher", _without_machine_code),
 )

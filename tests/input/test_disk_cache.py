@@ -156,6 +156,10 @@ PARTS = """
     def second(x):
         return doubled_more(x) + more(x)
 
+    @_jit.jit
+    def third(x):
+        return second(x)
+
     def results(name):
         value = globals()[name](3)
         return value, *(sum(f.stats.cache_hits.values()) for f in (more, doubled_more))
@@ -179,11 +183,30 @@ def parts(start, tmp_path):
     return run
 
 
+INNER = {"doubled_more": ["part"], "more": ["part"]}
+
+
+def kinds(tmp_path):
+    found = {}
+    for path in files(tmp_path):
+        _, code = pickle.loads(path.read_bytes()[4:])
+        found.setdefault(path.name.split(".")[1].split("-")[0], []).append(code[0][1])
+    return {name: sorted(listed) for name, listed in found.items()}
+
+
 def test_parts_are_found_by_other_callers(parts, tmp_path):
     assert parts("first") == (8, 0, 0)
     assert len(files(tmp_path)) == 3
     assert parts("second") == (12, 1, 1)
     assert parts("second") == (12, 0, 0)  # nothing but the whole is read
+
+
+def test_callee_for_python_has_no_machine_code_until_python_calls(parts, tmp_path):
+    assert parts("third") == (12, 0, 0)
+    assert kinds(tmp_path) == {"third": ["whole"], "second": ["part"]} | INNER
+    assert parts("second") == (12, 1, 1)
+    assert kinds(tmp_path) == {"third": ["whole"], "second": ["part", "whole"]} | INNER
+    assert parts("third") == (12, 0, 0)
 
 
 def test_a_part_whose_callee_has_been_compiled_since(parts, tmp_path):
@@ -218,7 +241,8 @@ def test_numba_is_left_as_it_was(parts):
     with pytest.raises(numba.TypingError):
         wrong(3)
     for owner, old in zip(owners, before, strict=True):
-        now = {name: value for name, value in vars(owner).items() if callable(value)}
+        methods = (item for item in vars(owner).items() if not item[0].startswith("__"))
+        now = {name: value for name, value in methods if callable(value) or type(value) is property}
         assert now.items() <= old.items()
     assert gc.isenabled()
 

@@ -39,9 +39,11 @@ known = {{(i.function, listed.signature(i)) for i in listed.items if "{kind}" in
 A = {problem}({size})
 frontal.solve(A, np.ones(A.shape[0]), backend="cpu")
 used = {{
-    (f"{{d.py_func.__module__}}:{{d.py_func.__qualname__}}", tuple(s))
+    (f"{{d.py_func.__module__}}:{{d.py_func.__qualname__}}{{called}}", tuple(s))
     for name, m in [*sys.modules.items()] if name.startswith("frontal")
-    for d in vars(m).values() if isinstance(d, Dispatcher) for s in d.overloads
+    for outer in vars(m).values() if isinstance(outer, Dispatcher)
+    for called in ("", ":called") if not called or hasattr(outer, "for_callers")
+    for d in [outer.for_callers() if called else outer] for s in d.overloads
 }}
 print(json.dumps([len(used), sorted(f for f, s in used - known)]))
 """
@@ -95,7 +97,7 @@ def test_what_helpers_compile_is_found(folder, short_list):
         function = numba.njit(nogil=False, error_model="numpy")(
             manifest.named(item.function).py_func
         )
-        function._cache = jit.DiskCache(function.py_func, folder)
+        function._cache = jit.DiskCache(function.py_func, folder, outer=True)
         function.compile(manifest.known().signature(item))
         hits, misses = function.stats.cache_hits, function.stats.cache_misses
         assert (sum(hits.values()), sum(misses.values())) == (1, 0)

@@ -9,7 +9,6 @@ One wrapper of three is compiled; all are parsed for float64 on sm_90.
 """
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -145,14 +144,23 @@ PARSED += [
 ]
 
 
+class KernelList:
+    """A device that lists the kernels that are requested."""
+
+    def __init__(self, limits):
+        self.limits, self.files = limits, []
+
+    def begin(self, files, dtype):
+        self.files.extend(files)
+
+
 def taken(method, dtype, arch):
     """Kernel files and their constants, as a first factorization on a small device takes them."""
-    limits, found = SMALL[arch], []
-    device = SimpleNamespace(limits=limits, begin=lambda files, _: found.extend(files))
+    device = KernelList(SMALL[arch])
     begin_kernels(device, method, np.dtype(dtype))
     return [
-        (file, dtype, arch, tuple(sorted((dict(given) | limits.constants).items())))
-        for file, given in found
+        (file, dtype, arch, tuple(sorted((dict(given) | device.limits.constants).items())))
+        for file, given in device.files
     ]
 
 

@@ -20,6 +20,16 @@ CLOSED = -1  # word without an open phase
 _TILE = (1 << 32) - 1  # bits of a word that hold its next tile
 
 
+def closed_state() -> np.ndarray:
+    """Return the shared array of a new team, whose helpers may claim before a phase is open.
+
+    A word of 0 would be a phase: `open_phase` writes its number of tiles before the word.
+    """
+    state = np.zeros(STATE_SIZE, np.int64)
+    state[WORD] = CLOSED
+    return state
+
+
 @inner
 def open_phase(state, kind, front, step, tiles):
     """Publish a phase: helpers may claim its tiles from now on."""

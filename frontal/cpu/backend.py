@@ -47,11 +47,10 @@ _MIN_DELAYED_ENTRIES = 1 << 16  # entries, and names, for delayed columns; unuse
 _NO_COLUMNS = np.empty(0, np.int32)
 _often = CallCounter()  # factorizations of small systems
 _NO_DELAYS = Delays(_NO_COLUMNS, _NO_COLUMNS, np.empty(0, np.int64), _NO_COLUMNS, True)
-_INITIAL_STATE = np.zeros(tile_queue.STATE_SIZE, np.int64)  # words of a team
-_INITIAL_STATE[[shared_state.FAILURE, shared_state.WEAK, tile_queue.WORD]] = (
+_INITIAL_STATE = tile_queue.closed_state()  # words of a team
+_INITIAL_STATE[[shared_state.FAILURE, shared_state.WEAK]] = (
     shared_state.NO_FAILURE,
     shared_state.NO_UNSTABLE_PIVOT,
-    tile_queue.CLOSED,
 )
 
 

@@ -12,8 +12,12 @@ import frontal
 from frontal import problems
 from frontal.backend import choose
 from frontal.compile import tile_queue
+from frontal.compile.jit import jit
 from frontal.cpu import backend as cpu
 from frontal.machine.resources import thread_count
+from frontal.ordering.dissection import levels
+from frontal.ordering.dissection.graph import Weighted
+from frontal.ordering.graph import adjacency
 
 
 @pytest.fixture
@@ -74,29 +78,35 @@ def test_thread_count(monkeypatch):
 
 
 def test_a_tile_is_claimed_once():
-    state = np.zeros(tile_queue.STATE_SIZE, np.int64)
-    assert frontal_claims(state) == [[], [0, 1, 2], []]
+    assert claims_around_a_phase(tile_queue.closed_state()) == [[], [0, 1, 2], []]
 
 
-def frontal_claims(state):
-    from frontal.compile.jit import jit
+def test_no_tile_is_claimed_of_a_phase_that_is_being_opened():
+    graph, weights = adjacency(problems.poisson2d(8)), np.ones(64, np.int32)
+    state = levels._shared(Weighted(graph.indptr, graph.indices, graph.indices, weights), 3).state
+    state[tile_queue.TILES] = 3  # the leader writes this first
+    assert claims(state, np.zeros(8, np.int64)) == 0
+    assert state[tile_queue.WORD] == tile_queue.CLOSED
+    assert claims_around_a_phase(state) == [[], [0, 1, 2], []]
 
-    @jit
-    def claims(state, out):
-        count = 0
-        while True:
-            tile = tile_queue.claim(state)
-            if tile < 0:
-                return count
-            out[count] = tile
-            count += 1
 
+@jit
+def claims(state, out):
+    count = 0
+    while True:
+        tile = tile_queue.claim(state)
+        if tile < 0:
+            return count
+        out[count] = tile
+        count += 1
+
+
+def claims_around_a_phase(state):
     @jit
     def opened(state):
         tile_queue.open_phase(state, np.int64(1), np.int64(0), np.int64(0), np.int64(3))
 
     out = np.zeros(8, np.int64)
-    state[tile_queue.WORD] = tile_queue.CLOSED
     before = out[: claims(state, out)].tolist()
     opened(state)
     during = out[: claims(state, out)].tolist()

@@ -17,10 +17,10 @@ from ...compile.tile_queue import (
     FRONT,
     KIND,
     QUIT,
-    STATE_SIZE,
     TILES,
     claim,
     close_phase,
+    closed_state,
     finish_tile,
     open_phase,
 )
@@ -69,8 +69,8 @@ class SharedLevels(NamedTuple):
     numbers : (4,) int64 array
         Largest weight of a node, seed of the level, least edges of a level for the team, least
         edges of a tile.
-    state : (STATE_SIZE,) int64 array
-        See `compile.tile_queue`.
+    state : int64 array
+        See `tile_queue.closed_state`.
     pause : int
         Address of a C function that yields the processor to other threads.
     """
@@ -110,7 +110,7 @@ def _shared(finest: Weighted, tiles: int) -> SharedLevels:
         rows[1],
         np.zeros((tiles + 1, 6), np.int64),
         np.array([0, 0, MIN_SHARED_EDGES, TILE]),
-        np.zeros(STATE_SIZE, np.int64),
+        closed_state(),
         yield_address(),
     )
 

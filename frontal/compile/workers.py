@@ -30,7 +30,7 @@ _BYTES = 4 * 10**8  # memory of a worker
 _CODE = "import sys; sys.path[:] = sys.argv[1:]; from frontal.compile import worker; worker.main()"
 
 _first = not jit._FOLDER.is_dir()  # nothing has ever been compiled here
-_asked: set[str] = set()  # kinds that were requested
+_asked: set[tuple[str, str, np.dtype | None]] = set()  # kinds that were requested
 _pools: list[WorkerPool] = []  # at most one
 
 
@@ -73,10 +73,11 @@ def compile_for(backend: str, what: str, dtype: np.dtype | None = None) -> None:
         Name of a method, ``"dissection"`` or ``"layers"``.
     dtype : numpy.dtype, optional
     """
-    kind = " ".join(str(word) for word in (backend, what, dtype) if word is not None)
-    if kind in _asked:
+    asked = backend, what, dtype
+    if asked in _asked:  # the name of a type takes longer to compute than a small factor
         return
-    _asked.add(kind)
+    _asked.add(asked)
+    kind = " ".join(str(word) for word in asked if word is not None)
     if (number := count()) and _is_first(kind):
         with contextlib.suppress(OSError):  # no process or memory available
             if not (_pools and _pools[-1].ask([kind])):

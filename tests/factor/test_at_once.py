@@ -27,7 +27,7 @@ from frontal.errors import (
 )
 from frontal.factor.condition import factor_condition
 from frontal.factor.solve import FactorSolver
-from frontal.numeric.condition import ESTIMATED
+from frontal.numeric.condition import CERTIFIED, ESTIMATED
 
 from ..conftest import TYPES
 from ..matrices import dominant_system, tridiagonal
@@ -114,6 +114,16 @@ def test_first_solutions_are_judged_alike(monkeypatch, at_once, dtype, kind, tra
             assert condition.certified == expected[side].certified
             assert condition.value == pytest.approx(expected[side].value, rel=rounding, abs=0.0)
     assert all(at_once)
+
+
+def test_a_large_estimate_without_dominant_rows_is_followed_by_a_bound():
+    """Its bound of 2^45 silences solutions that the margin of an estimate would not."""
+    A = sp.csc_array(sp.eye_array(44) - 2 * sp.eye_array(44, k=1))
+    numeric = frontal.factorize(A, kind="general", backend="cpu")._numbers.factor
+    assert numeric.condition_fast("N", CERTIFIED) == (pytest.approx(2.0**45, rel=0.01), True)
+    estimate, certified = numeric.condition_fast("N", ESTIMATED)
+    assert not certified
+    assert estimate <= 2.0**45
 
 
 @pytest.mark.parametrize("trans", "NTH")

@@ -226,3 +226,16 @@ def test_a_matching_that_helps_nothing_is_not_sought_again(monkeypatch):
             found = factor.refactorize(A).solve(b)
         np.testing.assert_allclose(found, x, rtol=1e-6)
         assert len(matched) == 2
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_certificate_is_likely_with_dominant_rows_alone(flipped):
+    """Nine tenths of the rows suffice."""
+    from frontal.numeric.condition import may_certify
+
+    D = np.diag(np.full(20, 2.0)) - np.diag(np.ones(19), 1) - np.diag(np.ones(19), -1)
+    for weak, likely in (0, True), (2, True), (3, False):
+        D[range(weak), range(weak)] = 1.99
+        A = sp.csr_array(D) if flipped else sp.csc_array(D)
+        of = A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data
+        assert may_certify(*of, np.abs(D).sum(axis=1)) == likely

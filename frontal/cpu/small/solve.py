@@ -16,7 +16,7 @@ from ...compile.atomics import array_of, write_addresses
 from ...compile.jit import allocating, brief, inlined, inner, jit, view
 from ...numeric.acceptance import unpacked
 from ...numeric.backward_error import row_sums
-from ...numeric.condition import CERTIFIED, KNOWN, UNMEASURED, certificate, enough
+from ...numeric.condition import CERTIFIED, KNOWN, UNMEASURED, certificate, enough, may_certify
 from ...numeric.one_norm import MAX_TURNS, after_adjoint, after_product
 from .. import sweeps
 from ..blas import Routines
@@ -297,7 +297,8 @@ def condition_of(factors, transposed, conjugated, matrix, how, enough, wide, Z):
     matrix : tuple
         op(A), see `residual.measure`.
     how : int
-        `ESTIMATED`, or `CERTIFIED` to try a bound first.
+        `ESTIMATED`, or `CERTIFIED` to try a bound, too: first if it is likely, else if the
+        estimate is not small.
     enough : float
         Estimates up to this are not improved.
     wide : (0,) array
@@ -307,15 +308,27 @@ def condition_of(factors, transposed, conjugated, matrix, how, enough, wide, Z):
     """
     indptr, indices, data, flipped = matrix[0], matrix[1], matrix[2], matrix[3]
     sums = row_sums(indptr, indices, data, flipped)
-    if how == CERTIFIED:
-        B = np.empty_like(Z)
-        for i in range(sums.size):
-            B[0, i] = sums[i]
-        _substitute(factors, transposed, conjugated, B, Z)
-        bound = certificate(indptr, indices, data, flipped, sums, Z[0])
+    likely = how == CERTIFIED and may_certify(indptr, indices, data, sums)
+    if likely:
+        bound = _certified(factors, transposed, conjugated, matrix, sums, Z)
         if bound < np.inf:
             return bound, True
-    return weighted_norm(factors, transposed, sums, enough, wide), False
+    norm = weighted_norm(factors, transposed, sums, enough, wide)
+    if how == CERTIFIED and not (likely or norm <= enough):  # only a bound may silence solutions
+        bound = _certified(factors, transposed, conjugated, matrix, sums, Z)
+        if bound < np.inf:
+            return bound, True
+    return norm, False
+
+
+@allocating
+def _certified(factors, transposed, conjugated, matrix, sums, Z):
+    """Return the `certificate` of op(A); infinite if there is none."""
+    B = np.empty_like(Z)
+    for i in range(sums.size):
+        B[0, i] = sums[i]
+    _substitute(factors, transposed, conjugated, B, Z)
+    return certificate(matrix[0], matrix[1], matrix[2], matrix[3], sums, Z[0])
 
 
 @allocating

@@ -13,6 +13,7 @@ from ..compile import workers
 from ..errors import TriangleWarning, warn
 from .canonical import KINDS, Canonical, canonical
 from .half_storage import TRIANGLES, completed
+from .plain import plain_matrix
 from .symmetry import lone_triangle
 
 
@@ -53,6 +54,9 @@ def to_canonical(
     workers.begin()
     options = {"kind": kind, "check_finite": check_finite, "ordered": ordered}
     if triangle is None:
+        plain = None if ordered else plain_matrix(A, kind, dtype)
+        if plain is not None:
+            return plain
         return canonical(A, dtype=dtype, **options)
     if triangle not in TRIANGLES:
         raise ValueError(f"triangle is {triangle!r}; choose 'lower', 'upper' or None")

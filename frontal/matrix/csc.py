@@ -27,7 +27,7 @@ def inspect(indptr: np.ndarray, indices: np.ndarray) -> int:
     """Return `SORTED`, `UNSORTED` or, for invalid arrays, `CORRUPT`; rows must ascend strictly."""
     if indptr[0] != 0:
         return CORRUPT
-    return max(parallel_for(lambda *bounds: _inspect_columns(indptr, indices, *bounds), indptr))
+    return max(parallel_for(lambda *bounds: inspect_columns(indptr, indices, *bounds), indptr))
 
 
 @inner
@@ -73,7 +73,8 @@ def has_pattern(indptr, indices, candidate_indptr, candidate_indices):
 
 
 @jit
-def _inspect_columns(indptr, indices, first, last):
+def inspect_columns(indptr, indices, first, last):
+    """Return the result of `inspect` for a range of columns."""
     n = indptr.size - 1
     order = SORTED
     for j in range(first, last):

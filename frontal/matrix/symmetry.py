@@ -85,19 +85,26 @@ def compare_triangles(
 
 
 @allocating
+def compare_all(indptr, indices, data):
+    """Return the result of `compare_triangles` with the adjoint, exactly."""
+    n = indptr.size - 1
+    following = np.zeros(n, np.int64)
+    matches, excess, positive = _compare(indptr, indices, data, True, np.empty(0), following, 0, n)
+    if not matches or excess != 0:
+        return UNSYMMETRIC
+    return POSITIVE_DIAGONAL if positive == n else SYMMETRIC
+
+
+@allocating
 def structure(indptr, indices, data):
     """Return the result of `compare_triangles`, exactly; `TRANSPOSED` if only A == A^T."""
-    n, exact = indptr.size - 1, np.empty(0)
-    for conjugate in (True, False):
-        following = np.zeros(n, np.int64)
-        matches, excess, positive = _compare(
-            indptr, indices, data, conjugate, exact, following, 0, n
-        )
-        if matches and excess == 0:
-            if not conjugate:
-                return TRANSPOSED
-            return POSITIVE_DIAGONAL if positive == n else SYMMETRIC
-    return UNSYMMETRIC
+    found = compare_all(indptr, indices, data)
+    if found != UNSYMMETRIC:
+        return found
+    n = indptr.size - 1
+    following = np.zeros(n, np.int64)
+    matches, excess, _ = _compare(indptr, indices, data, False, np.empty(0), following, 0, n)
+    return TRANSPOSED if matches and excess == 0 else UNSYMMETRIC
 
 
 def method_of(

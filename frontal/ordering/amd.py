@@ -315,6 +315,8 @@ def amd_tree(
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
     """Return the order of `amd`, and the elimination tree with column counts.
 
+    The pattern is that of a `Graph`: it is not checked.
+
     Returns
     -------
     perm : (n,) int32 array
@@ -324,11 +326,24 @@ def amd_tree(
         nodes, which are not eliminated. An element is a child of the element that covers it; in the
         elimination tree its parent may be a later column.
     """
-    node, members, first = eliminated(indptr, indices, weights, None, dense, True)
-    perm, *elements = assembly_order(node, members, first)
-    tree = column_tree(*elements)
-    columns = perm.size if weights is None else weights.sum()
-    return perm, tree if tree[0].size == columns else None
+    weights = np.ones(indptr.size - 1, np.int32) if weights is None else weights.astype(np.int32)
+    perm, parent, counts, columns = _ordered_tree(indptr, indices, weights, float(dense))
+    return perm, (parent, counts) if parent.size == columns else None
+
+
+@jit
+def _ordered_tree(indptr, indices, weights, dense):
+    """Return the order and the tree of `amd_tree`, and the number of columns."""
+    n, columns = weights.size, np.int64(0)
+    group, members, first = np.zeros(n, np.int32), np.empty(n, np.int32), np.zeros(2, np.int64)
+    for i in range(n):
+        members[i] = i
+        columns += weights[i]
+    first[1] = n
+    node = eliminate(indptr, indices, weights, (group, members, first), dense, True, 0)
+    perm, pivots, parent, weight, degree = assembly_order(node, members, first)
+    parent, counts = column_tree(pivots, parent, weight, degree)
+    return perm, parent, counts, columns
 
 
 def classes_of(constraint: np.ndarray, n: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from .._typing import Sparse
 from ..compile.jit import allocating, brief, jit
 from ..machine.lockfree_property import cached_property
-from ..machine.threads import parallel_for
+from ..machine.threads import is_short, parallel_for
 from ..matrix.csc import SORTED, inspect
 from ..matrix.symmetry import compare_triangles
 from ..matrix.validate import checked
@@ -89,6 +89,8 @@ def graph_of(indptr: np.ndarray, indices: np.ndarray) -> Graph:
 
 def without_diagonal(indptr: np.ndarray, indices: np.ndarray) -> Graph:
     """Return the graph of a symmetric pattern with sorted rows without duplicates."""
+    if is_short(indptr):
+        return Graph(*_without_diagonal(indptr, indices), indptr.size - 1)
     counts = parallel_for(
         lambda *bounds: (_diagonal_entries(indptr, indices, *bounds), *bounds), indptr
     )
@@ -103,6 +105,14 @@ def without_diagonal(indptr: np.ndarray, indices: np.ndarray) -> Graph:
 
     parallel_for(work, indptr)
     return Graph(pointer, neighbours, indptr.size - 1)
+
+
+@brief
+def _without_diagonal(indptr, indices):
+    """Run `without_diagonal` in one compiled call."""
+    pointer, neighbours = np.zeros(indptr.size, np.int64), np.empty(indices.size, np.int32)
+    _copy_neighbours(indptr, indices, pointer, neighbours, 0, 0, indptr.size - 1)
+    return pointer, neighbours[: pointer[-1]]
 
 
 @jit
@@ -340,12 +350,15 @@ def are_nodes(indices, n):
 
 
 @brief
-def _degrees_above(indptr, limit):
-    """Return the number of nodes with more than `limit` neighbours."""
-    count = 0
-    for i in range(indptr.size - 1):
-        count += indptr[i + 1] - indptr[i] > limit
-    return count
+def _dense_limit(indptr):
+    """Return `dense_limit` of a graph with these starts of neighbours."""
+    n, above = indptr.size - 1, 0
+    root = math.sqrt(n)
+    hub = max(16.0, 50.0 * indptr[n] / max(n, 1))
+    for i in range(n):
+        above += indptr[i + 1] - indptr[i] > hub
+    limit = max(16.0, 10.0 * root)
+    return min(hub, limit) if above <= root else limit
 
 
 def dense_limit(graph: Graph) -> float:
@@ -354,10 +367,7 @@ def dense_limit(graph: Graph) -> float:
     The limit is AMD's ``max(16, 10 sqrt(n))``, or 50 times the mean if at most ``sqrt(n)`` nodes
     exceed that: a hundred rows of density 0.02 make minimum degree a hundred times slower.
     """
-    root = math.sqrt(graph.n)
-    hub = max(16.0, 50.0 * graph.nnz / max(graph.n, 1))
-    rare = _degrees_above(graph.indptr, hub) <= root
-    return min(hub, max(16.0, 10.0 * root)) if rare else max(16.0, 10.0 * root)
+    return _dense_limit(graph.indptr)
 
 
 def components(graph: Graph) -> tuple[int, np.ndarray]:

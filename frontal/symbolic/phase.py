@@ -20,7 +20,6 @@ from ..ordering import Ordering, auto
 from ..ordering.etree import EliminationTree, inverse
 from ..ordering.graph import Graph, graph_of, without_diagonal
 from ..ordering.model import pace_of
-from . import supernodes
 from .block_triangular import BlockForm, block_form
 from .columns import (
     ColumnPlan,
@@ -41,7 +40,7 @@ from .plan import (
     largest_front,
     make_plan,
 )
-from .postorder import FrontOrder, arrange_fronts
+from .postorder import FrontOrder, fronts_of
 from .preprocess import Pairs, Preprocessing, match_rows, order_matched, tied_columns
 from .rows import front_rows
 
@@ -323,7 +322,6 @@ def _ordered(graph: Graph, partner: np.ndarray | None, options: PhaseOptions) ->
     chosen = order_matched(graph, partner, choices.ordering, **given)
     clock.start("symbolic")
     perm, iperm, parent, count = chosen.tree or EliminationTree.from_graph(graph, chosen.perm)
-    first = supernodes.fundamental_supernodes(parent, count)
     tie = tied_columns(perm, iperm, partner)
     name = machine(work * chosen.cost.flops)
     cost = MACHINES[name].fronts
@@ -331,8 +329,7 @@ def _ordered(graph: Graph, partner: np.ndarray | None, options: PhaseOptions) ->
         cost = cost._replace(front=cost.front / work)
     # LU stores two triangles; for L·D·Lᴴ larger fronts offer more pivots, so stored zeros are free
     cost = cost._replace(stored=0.0 if method.indefinite else work * cost.stored)
-    merged = supernodes.amalgamate(first, parent, count, tie, cost)
-    return _Ordered(graph, chosen, arrange_fronts(first, merged, perm))
+    return _Ordered(graph, chosen, fronts_of(perm, parent, count, tie, cost))
 
 
 def _stranded(matrix: Canonical, matched: Preprocessing, fronts: FrontOrder) -> np.ndarray:

@@ -241,8 +241,6 @@ def _entry_maps(matrix: Permuted, fronts: FrontArrays) -> tuple[np.ndarray, ...]
     Entry (i, j) belongs to the front that eliminates the earlier of its row and column. The entries
     of a front are in the elimination order of their columns, for any number of ranges.
     """
-    if is_short(matrix.indptr):
-        return _short_entry_maps(matrix, fronts)
     n, size, bounds = matrix.perm.size, fronts.parent.size, bounds_of(matrix.indptr)
     front_of = np.repeat(np.arange(size, dtype=np.int32), np.diff(fronts.start))
     cursor = np.zeros((bounds.size - 1, size), np.int64)
@@ -263,6 +261,23 @@ def _entry_maps(matrix: Permuted, fronts: FrontArrays) -> tuple[np.ndarray, ...]
     return count, *entries
 
 
+@brief
+def _short_maps(matrix, fronts, one_triangle):
+    """Return the arrays of a `Plan` from `child_pointer` on in one compiled call."""
+    child_pointer, children = children_of(fronts.parent)
+    if not one_triangle:
+        count, source, row, column = _short_entry_maps(matrix, fronts)
+        return child_pointer, children, count, source, row, column
+    count, total = np.zeros(fronts.start.size, np.int64), matrix.indptr[-1]
+    entries = _Entries(
+        np.empty(total, np.int64), np.empty(total, np.int32), np.empty(total, np.int32)
+    )
+    _map_below(matrix, fronts, entries, count, 0, fronts.parent.size)
+    end = count[-1]  # pages after the end are never touched
+    source, row, column = entries.source[:end], entries.row[:end], entries.column[:end]
+    return child_pointer, children, count, source, row, column
+
+
 def make_plan(
     matrix: Permuted, method: Method, fronts: FrontArrays, relative: np.ndarray | None = None
 ) -> Plan:
@@ -277,9 +292,11 @@ def make_plan(
     relative : int32 array, optional
         As in `Plan`; computed if it is None.
     """
-    child_pointer, children = children_of(fronts.parent)
     if relative is None:
         relative = relative_rows(fronts)
+    if is_short(matrix.indptr):
+        return Plan(*fronts, relative, *_short_maps(matrix, fronts, method.one_triangle))
+    child_pointer, children = children_of(fronts.parent)
     maps = _entries_below if method.one_triangle else _entry_maps
     return Plan(*fronts, relative, child_pointer, children, *maps(matrix, fronts))
 

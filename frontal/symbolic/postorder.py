@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile.jit import allocating, brief, inner, jit
+from ..machine.resources import FrontCost
 from ..machine.threads import is_short, parallel_for
 from ..ordering.etree import children_of, depth_first
-from .supernodes import Merged
+from .supernodes import Merged, amalgamate, amalgamate_short, fundamental_supernodes
 
 
 class FrontOrder(NamedTuple):
@@ -201,3 +202,29 @@ def arrange_fronts(first: np.ndarray, merged: Merged, perm: np.ndarray) -> Front
     if any(part.size for part in waiting):
         _move_rest(moves, np.concatenate(waiting))
     return FrontOrder(moves.new_perm, moves.new_iperm, *tree)
+
+
+def fronts_of(
+    perm: np.ndarray, parent: np.ndarray, count: np.ndarray, tie: np.ndarray, model: FrontCost
+) -> FrontOrder:
+    """Return the fronts of an elimination tree, from supernodes merged by a cost model.
+
+    Parameters
+    ----------
+    perm, parent, count : (n,) int32 arrays
+        As in `EliminationTree`.
+    tie, model
+        See `amalgamate`.
+    """
+    if is_short(parent.size):
+        return FrontOrder(*_short_fronts(perm, parent, count, tie, model))
+    first = fundamental_supernodes(parent, count)
+    return arrange_fronts(first, amalgamate(first, parent, count, tie, model), perm)
+
+
+@brief
+def _short_fronts(perm, parent, count, tie, model):
+    """Run `fronts_of` in one compiled call."""
+    first = fundamental_supernodes(parent, count)
+    into, above, columns, updates, cut = amalgamate_short(first, parent, count, tie, model)
+    return _arrange(first, into, above, columns, updates, cut, perm)

@@ -112,7 +112,7 @@ def amalgamate(
     model : FrontCost
     """
     if is_short(first):
-        return Merged(*_amalgamate(first, parent, count, tie, model))
+        return Merged(*amalgamate_short(first, parent, count, tie, model))
     state = _begun(first, parent, count, tie)
     parallel_for(lambda *bounds: _set_owners(state, *bounds), first)
     for beyond in parallel_for(lambda *bounds: _begin(state, model, *bounds), first):
@@ -124,7 +124,7 @@ def amalgamate(
 
 
 @brief
-def _amalgamate(first, parent, count, tie, model):
+def amalgamate_short(first, parent, count, tie, model):
     """Compute `amalgamate` in one compiled call."""
     state, size = _begun(first, parent, count, tie), first.size - 1
     _set_owners(state, 0, size)

@@ -103,6 +103,7 @@ template <class T, int ORDER, int N> struct RowsLdl {
     __device__ void put_panel() {
         int ld = padded<T>(k);
         T *own = tile.row_of_l11(to.factor) + lane;
+        tile.sync();  // all have read the last pivot's row
         tile.row[0][position >= 0 ? position : lane] = (unsigned char)lane;
         // L and D replace D·Lᴴ, column c at row c
 #pragma unroll 4
@@ -222,15 +223,14 @@ template <class T, int ORDER, int N> struct RowsLdl {
     // Eliminate [d, b̄; b, g] in the first column and column `step.partner`, whose entry of this row
     // is y, or only one of them.
     __device__ void remove(T (&a)[N], T y, int j, const PivotStep &step, T d, T b, T g) {
-        T *row = tile.data + j * LD, *other = row + LD, l = zero<T>(), next = zero<T>(),
-          x = mirrored(row[max_(place, 0)]);
+        T *row = tile.data + j * LD, *other = row + LD, l = zero<T>(), next = zero<T>(), x = y;
         int q = step.partner;
         bool two = step.order == 2, rest = place >= 0 && place != q && !(two && place == 0);
         if (!two && q > 0) {
             if (place == q) put_row(a, row, 0);
             tile.sync();
-            x = y, d = g;
-        }
+            d = g;
+        } else x = mirrored(row[max_(place, 0)]);
         if (step.small) d = enlarged(d, PivotBounds<real_t<T>>(to.tiny, step.column).instead);
         if (rest && two) {
             BlockInverse<T> by(d, b, g);

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compile.jit import brief, inner, jit
+from ..compile.jit import allocating, brief, inner, jit
 from ..machine.threads import bounds_of, is_short, parallel_for
 from ..numeric.method import Method
 from ..ordering.etree import children_of
@@ -94,6 +94,12 @@ def _empty_entries(count: int) -> _Entries:
     return _Entries(np.empty(count, np.int64), *np.empty((2, count), np.int32))
 
 
+@allocating
+def _new_entries(count):
+    """Return `_empty_entries`, for compiled code."""
+    return _Entries(np.empty(count, np.int64), np.empty(count, np.int32), np.empty(count, np.int32))
+
+
 @jit
 def _relative_rows(fronts, relative, first, last):
     """Set the relative indices of a range of fronts by merging ascending rows with the parents'."""
@@ -164,21 +170,24 @@ def _map_below(matrix, fronts, entries, count, first, last):
 
 def _entries_below(matrix: Permuted, fronts: FrontArrays) -> tuple[np.ndarray, ...]:
     """Return `_entry_maps` of the entries on and below the diagonal."""
-    start, is_one_range = fronts.start, bounds_of(matrix.indptr).size == 2
-    if is_one_range:  # it needs no starts of other ranges
-        count, total = np.zeros(start.size, np.int64), int(matrix.indptr[-1])
-    else:
-        below = np.zeros(matrix.indptr.size, np.int64)
-        parallel_for(lambda *bounds: _count_below(matrix, below, *bounds), matrix.indptr)
-        count = np.cumsum(below)[start]
-        total = int(count[-1])
-    entries = _empty_entries(total)
-    if is_one_range:
-        _map_below(matrix, fronts, entries, count, 0, start.size - 1)
-    else:
-        parallel_for(lambda *bounds: _map_below(matrix, fronts, entries, count, *bounds), count)
-    end = int(count[-1])  # pages after the end are never touched
-    return count, *(x[:end] for x in entries)
+    if bounds_of(matrix.indptr).size == 2:
+        return _one_range_below(matrix, fronts)
+    below = np.zeros(matrix.indptr.size, np.int64)
+    parallel_for(lambda *bounds: _count_below(matrix, below, *bounds), matrix.indptr)
+    count = np.cumsum(below)[fronts.start]
+    entries = _empty_entries(int(count[-1]))
+    parallel_for(lambda *bounds: _map_below(matrix, fronts, entries, count, *bounds), count)
+    return count, *entries
+
+
+@jit
+def _one_range_below(matrix, fronts):
+    """Compute `_entries_below` in one range, which needs no starts of other ranges."""
+    count, total = np.zeros(fronts.start.size, np.int64), matrix.indptr[-1]
+    entries = _new_entries(total)
+    _map_below(matrix, fronts, entries, count, 0, fronts.parent.size)
+    end = count[-1]  # pages after the end are never touched
+    return count, entries.source[:end], entries.row[:end], entries.column[:end]
 
 
 @jit
@@ -227,9 +236,7 @@ def _short_entry_maps(matrix, fronts):
     _count_fronts(matrix, front_of, count[1:], 0, n)
     for s in range(size):
         count[s + 1] += count[s]
-    entries = _Entries(
-        np.empty(total, np.int64), np.empty(total, np.int32), np.empty(total, np.int32)
-    )
+    entries = _new_entries(total)
     _send(matrix, front_of, count[:-1].copy(), entries, 0, n)
     _number(fronts, entries, count, n, 0, size)
     return count, entries.source, entries.row, entries.column
@@ -265,16 +272,10 @@ def _entry_maps(matrix: Permuted, fronts: FrontArrays) -> tuple[np.ndarray, ...]
 def _short_maps(matrix, fronts, one_triangle):
     """Return the arrays of a `Plan` from `child_pointer` on in one compiled call."""
     child_pointer, children = children_of(fronts.parent)
-    if not one_triangle:
+    if one_triangle:
+        count, source, row, column = _one_range_below(matrix, fronts)
+    else:
         count, source, row, column = _short_entry_maps(matrix, fronts)
-        return child_pointer, children, count, source, row, column
-    count, total = np.zeros(fronts.start.size, np.int64), matrix.indptr[-1]
-    entries = _Entries(
-        np.empty(total, np.int64), np.empty(total, np.int32), np.empty(total, np.int32)
-    )
-    _map_below(matrix, fronts, entries, count, 0, fronts.parent.size)
-    end = count[-1]  # pages after the end are never touched
-    source, row, column = entries.source[:end], entries.row[:end], entries.column[:end]
     return child_pointer, children, count, source, row, column
 
 

@@ -18,13 +18,19 @@ import numpy as np
 
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.limits import H200, Limits
-from frontal.gpu.runtime.slab import Kind, Slab, kinds_of
+from frontal.gpu.runtime.slab import Kind, Slab, kinds_of, starts_of
 from frontal.machine.threads import BackgroundTask
 
 from .compiling import EmulationError, build
 
 LIMITS = Limits(4, H200.shared_block, H200.shared_multiprocessor, H200.capability)
 _MAX_THREADS = 1024
+
+
+def arrays_in(memory: np.ndarray, kinds: Sequence[Kind]) -> list[np.ndarray]:
+    """Return arrays of these kinds at places of `starts_of` in memory, an array of bytes."""
+    places = zip(kinds, starts_of(kinds), strict=False)
+    return [np.ndarray(shape, dtype, memory, start) for (shape, dtype), start in places]
 
 
 class EmulatedDevice:
@@ -94,9 +100,11 @@ class EmulatedDevice:
     def later(
         self, arrays: Sequence[np.ndarray], piece: Slab | None = None
     ) -> Callable[[], list[np.ndarray]]:
-        there: Any = piece and piece.arrays(kinds_of(arrays))
-        if not there:
+        kinds = kinds_of(arrays)
+        memory: Any = piece and piece.take(starts_of(kinds)[-1])
+        if memory is None:
             return lambda: [self.device_array(array) for array in arrays]
+        there = arrays_in(memory, kinds)
         for array, copy in zip(arrays, there, strict=True):
             copy[...] = array
         return lambda: there

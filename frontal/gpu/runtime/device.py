@@ -137,7 +137,7 @@ class Device:
         return self._arrays_at(self.xp.empty(starts[-1], np.uint8), starts, [*kinds])
 
     def _arrays_at(self, memory: Array, starts: list[int], kinds: list[Kind]) -> list[Array]:
-        """Return `arrays_in` of a memory in half of its time: each array without a slice."""
+        """Return arrays at places of `starts_of` in memory; a slice of it would double the time."""
         data, make = self.memory_of(memory), self.xp.ndarray
         return [make(k[0], k[1].char, data + at) for k, at in zip(kinds, starts[:-1], strict=True)]
 

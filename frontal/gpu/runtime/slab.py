@@ -30,16 +30,6 @@ def bytes_of(kinds: Sequence[Kind]) -> int:
     return sum(map(_padded, kinds))
 
 
-def arrays_in(memory: Array, kinds: Sequence[Kind]) -> list[Array]:
-    """Return consecutive arrays of these kinds in memory, an array of bytes."""
-    arrays, first = [], 0
-    for shape, dtype in kinds:
-        size = math.prod(shape) * dtype.itemsize
-        arrays.append(memory[first : first + size].view(dtype).reshape(*shape))
-        first += _padded((shape, dtype))
-    return arrays
-
-
 def joined(arrays: Sequence[np.ndarray], starts: Sequence[int]) -> np.ndarray:
     """Return contiguous host arrays in one array of bytes, each at its place of `starts_of`.
 
@@ -52,7 +42,7 @@ def joined(arrays: Sequence[np.ndarray], starts: Sequence[int]) -> np.ndarray:
 
 
 class Slab:
-    """Memory from which any thread allocates arrays.
+    """Memory from which any thread takes parts.
 
     Parameters
     ----------
@@ -69,11 +59,6 @@ class Slab:
                 return None
             memory, self._free = self._free[:size], self._free[size:]
         return memory
-
-    def arrays(self, kinds: Sequence[Kind]) -> list[Array] | None:
-        """Return new arrays of these kinds; None if they do not fit."""
-        memory = self.take(bytes_of(kinds))
-        return None if memory is None else arrays_in(memory, kinds)
 
 
 def _padded(kind: Kind) -> int:

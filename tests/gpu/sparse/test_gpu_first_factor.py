@@ -10,6 +10,7 @@ from frontal.errors import FactorMemoryError, PerformanceWarning
 from frontal.gpu.runtime import slab
 from frontal.gpu.sparse import pattern
 
+from ...emulation.device import arrays_in
 from ...emulation.traffic import Sparse
 from ...matrices import grid_system
 
@@ -79,7 +80,7 @@ def test_joined_arrays_lie_where_the_device_reads_them():
     kinds = slab.kinds_of(arrays)
     starts = slab.starts_of(kinds)
     assert starts[-1] == slab.bytes_of(kinds)
-    found = slab.arrays_in(slab.joined(arrays, starts), kinds)
+    found = arrays_in(slab.joined(arrays, starts), kinds)
     for array, copy, start in zip(arrays, found, starts[:-1], strict=True):
         assert start % slab.ALIGNMENT == 0
         np.testing.assert_array_equal(array, copy)

@@ -223,7 +223,7 @@ class VectorSolver:
         return self._corrections.improve(norms), self._corrections.norms
 
 
-def _read_of(factor: SystemSource) -> tuple[bool, tuple[Array | None, ...]]:
+def _read_of(factor: Resident) -> tuple[bool, tuple[Array | None, ...]]:
     """Return the data of a factor outside its storage that launches read."""
     return factor.hermitian, (factor.values, *factor.scales)
 

@@ -134,6 +134,7 @@ extern "C" __global__ void __launch_bounds__(threads) equilibrate_columns(int n,
         bool there = team.row < n;
         long long begin = there ? pointer[team.row] : 0, end = there ? pointer[team.row + 1] : 0;
         Exponent own = there ? begun(column_begin, team.row) : 0, largest = NONE;
+#pragma unroll UNROLLED
         for (long long p = begin + team.lane; p < end; p += lanes) {
             long long i = index[p];
             Exponent size =
@@ -174,9 +175,11 @@ extern "C" __global__ void __launch_bounds__(threads)
     Teams team(lanes);
     for (long long round = 0; round < team.rounds(n); ++round, team.row += team.step) {
         bool there = team.row < n;
-        long long begin = there ? pointer[team.row] : 0, end = there ? pointer[team.row + 1] : 0;
+        bool read = there && !over;
+        long long begin = read ? pointer[team.row] : 0, end = read ? pointer[team.row + 1] : 0;
         double own = there && from ? from[team.row] : 0, largest = nothing();
-        for (long long p = begin + team.lane; p < end && !over; p += lanes) {
+#pragma unroll UNROLLED
+        for (long long p = begin + team.lane; p < end; p += lanes) {
             double size = logarithm(larger_part(values[p])) + (from ? from[index[p]] : 0);
             largest = size > largest ? size : largest;
         }

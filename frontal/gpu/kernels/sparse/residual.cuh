@@ -32,6 +32,7 @@ __device__ __forceinline__ void residual_of(int s, int flags, int order, int cou
         R size[C], norm = 0;
 #pragma unroll
         for (int c = 0; c < C; ++c) sum[c] = zero<V>(), size[c] = 0;
+#pragma unroll(C == 1 ? UNROLLED : 1)
         for (long long p = begin + team.lane; p < end; p += lanes) {
             long long at = p;
             if (MIRROR) at = mirrored_place(pointer, index, (int)row, begin, p);

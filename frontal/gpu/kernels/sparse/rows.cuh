@@ -39,6 +39,7 @@ using R = real_t<V>;
 using Position = position_of<LONG>::type;
 
 constexpr int threads = SYSTEM_THREADS;
+constexpr int UNROLLED = 4;  // steps along a row whose loads are in flight together
 
 template <class S> __device__ inline S sum_of_team(S a, int lanes) {
     for (int flip = lanes / 2; flip > 0; flip /= 2) {

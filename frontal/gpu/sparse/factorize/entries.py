@@ -140,7 +140,7 @@ class PatternEntries:
         return np.int32(self.n), np.int32(self.lanes), self.pointer, self.index
 
     def _lanes(self, longest: int) -> int:
-        return launch.row_lanes(self.nnz // max(self.n, 1), longest)
+        return launch.row_lanes(self.n, self.nnz // max(self.n, 1), longest)
 
     def by_rows(self, dtype: np.dtype) -> tuple[Array, Array, Array, int]:
         """Return compressed rows: pointers, columns, positions among the values of A, and lanes.

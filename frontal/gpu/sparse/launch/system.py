@@ -7,7 +7,9 @@ from ..structs import SYSTEM_THREADS
 
 _RESIDENTS, _PROBING_RESIDENTS = 8, 2  # blocks of a multiprocessor; if each outputs numbers
 _PLANES = 65535  # largest gridDim.z
-_MAX_LANE_ENTRIES = 512  # entries of a row for each thread; for longer rows a team is a warp
+_MAX_LANE_ENTRIES = 8  # entries of a row for each thread; longer rows may have more threads
+_RESIDENT_THREADS = 1 << 18  # threads that run at once on a large GPU
+_WARP = 32
 
 
 def system_blocks(work: int, limits: Limits) -> int:
@@ -25,7 +27,15 @@ def probing_blocks(n: int, limits: Limits) -> int:
     return max(1, min(-(-n // SYSTEM_THREADS), _PROBING_RESIDENTS * limits.multiprocessors))
 
 
-def row_lanes(mean: int, longest: int) -> int:
-    """Return the threads that read a row together, by mean and largest entries of rows."""
+def row_lanes(n: int, mean: int, longest: int) -> int:
+    """Return the threads that read a row together, by the mean and largest entries of n rows.
+
+    If there are twice as many, the longest row takes fewer steps, and all rows together take more.
+    The result determines the order of sums, and is the same for all devices.
+    """
     lanes = 1 << min(max(mean.bit_length() - 1, 0), 5)
-    return 32 if longest > _MAX_LANE_ENTRIES * lanes else lanes
+    while lanes < _WARP and longest > _MAX_LANE_ENTRIES * lanes:
+        if longest / (2 * lanes) <= n * lanes / _RESIDENT_THREADS:
+            break
+        lanes *= 2
+    return lanes

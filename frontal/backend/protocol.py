@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -108,6 +108,11 @@ class FastSolution(NamedTuple):
         Condition number of the factor for all right-hand sides, if requested; else -1.
     certified : bool
         Whether `condition` is a bound.
+    normwise : float
+        Normwise backward error, if `ratios` are given.
+    ratios : list of (float, float), optional
+        Least and largest ratio of the weights of the solution to each reference; see
+        `LinearSystem.ratios`.
     measured : callable, optional
         Return the `MeasuredSolution`, if the factor `remeasures`.
     """
@@ -116,6 +121,8 @@ class FastSolution(NamedTuple):
     error: float
     condition: float = -1.0
     certified: bool = False
+    normwise: float = np.inf
+    ratios: list[tuple[float, float]] | None = None
     measured: Callable[[], MeasuredSolution] | None = None
 
 
@@ -235,12 +242,15 @@ class NumericFactor(Protocol):
         """Return op(A) X = B for arrays of the backend of a scalar type."""
         ...
 
-    def solve_fast(self, b: object, trans: str, how: int) -> FastSolution | None:
+    def solve_fast(
+        self, b: object, trans: str, how: int, references: Sequence[Vectors | None] = ()
+    ) -> FastSolution | None:
         """Return the solution by `system` for a plain vector, on the host if b is.
 
         Return None if it would need a warning or a scaled system, and for any other b. `how`
         requests a condition number: `KNOWN` (none), `ESTIMATED` or `CERTIFIED` of
-        `numeric.condition`; `UNMEASURED` asks for x alone, whose error is not computed.
+        `numeric.condition`; `UNMEASURED` asks for x alone, whose error is not computed. A factor
+        that `remeasures` also returns `ratios` to `references`, as `LinearSystem.ratios` does.
         """
         ...
 

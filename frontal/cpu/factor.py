@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from ..backend.protocol import FastSolution, Health, HostFactor
 from ..matrix.canonical import Canonical
 from ..matrix.norms import least
 from ..numeric.backoff import Backoff
-from ..numeric.linear_system import LinearSystem
+from ..numeric.linear_system import LinearSystem, Vectors
 from ..symbolic.matching import Matching
 from ..symbolic.phase import Symbolic
 from ..symbolic.relative_pivots import relative_pivots
@@ -118,7 +118,9 @@ class CpuFactor(HostNumericFactor):
             self._systems[trans, dtype] = system
         return system
 
-    def solve_fast(self, b: object, trans: str, how: int) -> FastSolution | None:
+    def solve_fast(
+        self, b: object, trans: str, how: int, references: Sequence[Vectors | None] = ()
+    ) -> FastSolution | None:
         """See `NumericFactor`."""
         solve = self._small_solver(trans) if _often() else None
         if solve is None:

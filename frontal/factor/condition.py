@@ -16,7 +16,6 @@ import numpy as np
 from ..backend.protocol import NumericFactor
 from ..cpu.host_system import HostSystem
 from ..cpu.probes import HostProbes
-from ..numeric.condition import CERTIFIED, ESTIMATED, Condition, enough
 from ..numeric.linear_system import BackwardErrors, LinearSystem, Probes, Vectors, eps_of
 from ..numeric.one_norm import Norm, Product, one_norm
 from ..numeric.thresholds import THRESHOLDS, margin_of
@@ -27,9 +26,6 @@ from .mixed import ImpreciseError, is_mixed
 from .solution import Solution
 
 _MAX_NAMED_COLUMNS = 4  # in a warning
-# Largest product of an estimated condition number and the rowwise errors of its solutions: the
-# number of A is at most twice as large.
-MAX_CHANGE = 0.5
 _MAX_CHANGE_NORM = 0.1  # of I - A' Ã^-1: from 1 on A may be singular though its factors are not
 
 _NormEstimate = tuple[
@@ -37,7 +33,7 @@ _NormEstimate = tuple[
 ]  # a norm, and a function for the coefficients of a nearly dependent combination
 
 
-class _UnsureError(Exception):
+class UnsureError(Exception):
     """Insufficient accuracy of solutions on the device of the factor."""
 
 
@@ -102,10 +98,10 @@ def _unscaled_estimate(solution: Solution, enough: float) -> _NormEstimate | Non
     probes = None if w is None else solution.system.probes(w, solution.X.shape[1])
     if probes is None:
         return None
-    systems = [factor.system(one, solution.X.dtype) for one in _sides(solution.trans)]
+    systems = [factor.system(one, solution.X.dtype) for one in sides_of(solution.trans)]
     try:
-        norm, signs = _estimated_norm(probes, systems, is_mixed(factor), enough)
-    except _UnsureError:
+        norm, signs = estimated_norm(probes, systems, is_mixed(factor), enough)
+    except UnsureError:
         return None
     if not np.isfinite(norm):
         return None
@@ -117,119 +113,12 @@ def _in_scaled_units(solution: Solution, v: Vectors) -> np.ndarray:
     return solution.factor.download(v)[:, 0] / column_units(solution.factor, solution.trans)
 
 
-def _estimated_norm(
+def estimated_norm(
     probes: Probes, systems: list[LinearSystem], refining: bool, enough: float
 ) -> Norm:
     """Estimate || |op(A)^-1| w || for the weights w of the probes, on the device of the factor."""
     solve, adjoint = (_blocked_solver(one, probes.width, refining) for one in systems)
     return one_norm(probes, adjoint, solve, enough)
-
-
-def factor_condition(
-    factor: NumericFactor, trans: str, dtype: np.dtype, certify: bool
-) -> Condition:
-    """Return || |op(A)^-1| |op(A)| e ||, which bounds the errors of all solutions.
-
-    Parameters
-    ----------
-    factor : NumericFactor
-    trans : str
-        op(A).
-    dtype : numpy.dtype
-        Scalar type of solutions. Factors of lower precision give an estimate only if it is small
-        for their precision; otherwise the result is infinite.
-    certify : bool
-        Try an upper bound first.
-    """
-    with np.errstate(all="ignore"):
-        if hides(factor):
-            value = _refined_norm(factor, trans, dtype)
-            value = _scaled_norm(factor, trans) if value is None else value
-        else:
-            value, certified = row_sum_norm(factor, trans, dtype, certify)
-            if certified:
-                return Condition.from_estimate(value, True, dtype)
-    roundoff = eps_of(factor.dtype)
-    if not value >= 0 or (roundoff > eps_of(dtype) and value * roundoff > THRESHOLDS.single):
-        value = np.inf
-    return Condition.from_estimate(float(value), False, dtype)
-
-
-def row_sum_norm(
-    factor: NumericFactor, trans: str, dtype: np.dtype, certify: bool
-) -> tuple[float, bool]:
-    """Return || |op(A)^-1| |op(A)| e || by unrefined solves, and whether it is an upper bound."""
-    if dtype == factor.dtype:
-        estimate = factor.condition_fast(trans, CERTIFIED if certify else ESTIMATED)
-        if estimate is not None:
-            return estimate
-    system, limit = factor.system(trans, dtype), enough(dtype)
-    bound = system.certified() if certify else np.inf
-    if bound < np.inf:
-        return bound, True
-    quick = system.bounded(limit)
-    if quick is not None:
-        return quick, False
-    probes = system.row_probes()
-    if probes is None:
-        return np.inf, False
-    systems = [factor.system(one, dtype) for one in _sides(trans)]
-    return _estimated_norm(probes, systems, False, limit).value, False
-
-
-def _refined_norm(factor: NumericFactor, trans: str, dtype: np.dtype) -> float | None:
-    """Estimate || |op(A)^-1| |op(A)| e || by refined solves where the factor is stored.
-
-    Return None if rowwise errors of solutions, which scaling of rows cannot hide, may change it, or
-    if pivots were replaced: then a row may be zero.
-    """
-    if is_mixed(factor) or factor.perturbed or factor.nulls.size:
-        return None
-    systems = [factor.system(one, dtype) for one in _sides(trans)]
-    probes = systems[0].row_probes()
-    if probes is None:
-        return None
-    rowwise: list[float] = []
-    solve, adjoint = (_measured_solver(system, rowwise) for system in systems)
-    try:
-        value = one_norm(probes, adjoint, solve, enough(dtype)).value
-    except _UnsureError:
-        return None
-    return value if value * max(rowwise) <= MAX_CHANGE else None
-
-
-def _measured_solver(system: LinearSystem, rowwise: list[float]) -> Product:
-    """Return a refining solver that appends errors to `rowwise`.
-
-    It raises `_UnsureError` for solutions with few digits.
-    """
-
-    def solve(B: Vectors) -> Vectors:
-        X, errors, _ = refine.solve(system, B, None, True)
-        few = errors is None or not errors.worst <= system.eps**0.5
-        if errors is None or few or errors.near_border(system.limits).any():
-            raise _UnsureError
-        rowwise.append(max(errors.worst, system.eps))
-        return X
-
-    return solve
-
-
-def _scaled_norm(factor: NumericFactor, trans: str) -> float:
-    """Estimate || |op(A)^-1| |op(A)| e || by refined solves of the scaled system, on the host.
-
-    Return infinity if a solve is not accurate: factors with small pivots may be of another matrix.
-    """
-    scaled, sides = Scaled.from_factor(factor), _sides(trans)
-    magnitude, column = scaled.op(sides[0])[1], scaled.sides(sides[0])[1]
-    w, g = magnitude @ np.ldexp(1.0, -column), np.ldexp(1.0, column)[:, None]
-    if not (w > 0).all():  # a zero row, which the weights would hide
-        return np.inf
-    solve, adjoint = _solvers(factor, scaled, sides, True, certain=True)
-    try:
-        return one_norm(HostProbes(w), lambda Y: adjoint(g * Y), lambda Y: g * solve(Y)).value
-    except _UnsureError:
-        return np.inf
 
 
 def _scaled_estimate(solution: Solution, enough: float, hidden: bool) -> _NormEstimate:
@@ -238,15 +127,15 @@ def _scaled_estimate(solution: Solution, enough: float, hidden: bool) -> _NormEs
     X, B = factor.download(solution.X), factor.download(solution.B)
     if trans == "T":  # the conjugate of the system with A^H
         X, B = X.conj(), B.conj()
-    scaled, sides = Scaled.from_factor(factor), _sides(trans)
+    scaled, sides = Scaled.from_factor(factor), sides_of(trans)
     w, g = _weights(scaled, sides[0], X, B, solution.error)
-    solve, adjoint = _solvers(factor, scaled, sides, hidden)
+    solve, adjoint = solvers(factor, scaled, sides, hidden)
     g = g[:, None]
     norm, signs = one_norm(HostProbes(w), lambda Y: adjoint(g * Y), lambda Y: g * solve(Y), enough)
     return norm, lambda: solve(signs)[:, 0]
 
 
-def _sides(trans: str) -> tuple[str, str]:
+def sides_of(trans: str) -> tuple[str, str]:
     """Return `trans` of op(A), up to conjugation, and of its adjoint."""
     return ("N", "H") if trans == "N" else ("H", "N")
 
@@ -296,7 +185,7 @@ def hides(factor: NumericFactor) -> bool:
     return bool(small or factor.perturbed or factor.nulls.size)
 
 
-def _solvers(
+def solvers(
     factor: NumericFactor,
     scaled: Scaled,
     sides: tuple[str, str],
@@ -306,12 +195,12 @@ def _solvers(
 ) -> list[Product]:
     """Return solvers by the factors alone; refined ones if `hidden` or in mixed precision.
 
-    If `certain`, refined solvers raise `_UnsureError` for solutions that are not accepted.
+    If `certain`, refined solvers raise `UnsureError` for solutions that are not accepted.
     """
     if not (hidden or is_mixed(factor)):
         return [scaled.solver(factor, trans) for trans in sides]
 
-    failure: Exception | None = _UnsureError() if certain else None
+    failure: Exception | None = UnsureError() if certain else None
     if is_mixed(factor):
         failure = ImpreciseError("no condition number can be estimated")
     systems = (scaled.system(factor, trans) for trans in sides)
@@ -337,7 +226,7 @@ def _blocked_solver(system: LinearSystem, width: int, mixed: bool) -> Product:
     """Return a solver on the device of the factor that solves at most `width` columns together."""
 
     def unsure(*_: object) -> Vectors:
-        raise _UnsureError
+        raise UnsureError
 
     solve_block = _refined(system, unsure) if mixed else system.solve
 
@@ -375,25 +264,3 @@ def _dependent(v: np.ndarray) -> tuple[int, ...]:
         columns.append(j)
         size[j] = -np.inf
     return tuple(columns)
-
-
-def reciprocal_condition(factor: NumericFactor) -> float:
-    """Return 1 / (|A| |A^-1|) in the 1-norm, estimated; 0 if it is not finite."""
-    n = factor.symbolic.n
-    if n == 0:
-        return 1.0
-    scaled = Scaled.from_factor(factor)
-    row, column = scaled.row, scaled.column
-    solve, adjoint = _solvers(factor, scaled, ("N", "H"), hides(factor))
-    # A^-1 = D_c A'^-1 D_r, with the largest entries of both factored out
-    most = int(row.max()), int(column.max())
-    column_scale, row_scale = np.ldexp(1.0, column - most[1]), np.ldexp(1.0, row - most[0])[:, None]
-    with np.errstate(all="ignore"):
-        inverse = one_norm(
-            HostProbes(column_scale),
-            lambda X: solve(row_scale * X),
-            lambda X: row_scale * adjoint(X),
-        ).value
-        norm = np.ldexp(factor.matrix.norms[1], most[0] + most[1])
-        rcond = 1 / (norm * inverse)
-    return float(min(rcond, 1.0)) if np.isfinite(rcond) else 0.0

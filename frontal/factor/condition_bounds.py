@@ -51,21 +51,37 @@ def compare(
     last : WeightedCondition, optional
         Condition number of another solution.
     """
-    error, counted = solution.error, np.inf if condition is None else condition.counted
-    by_rows = counted * error <= THRESHOLDS.warned
+    by_rows = _counted(condition) * solution.error <= THRESHOLDS.warned
     w = solution.weights if by_rows or last is not None else None
     if w is None:
         return None
-    references = [None] if by_rows else []
-    references += [last.weights] if last is not None else []
-    ratios = solution.system.ratios(w, references)
-    if by_rows:
-        bound = counted * ratios[0][1]
+    ratios = solution.system.ratios(w, [None] * by_rows + references_of(last)[1:])
+    of_rows = ratios[0] if by_rows else None
+    return bounded(solution.error, condition, last, of_rows, ratios[-1])
+
+
+def references_of(last: WeightedCondition | None) -> list[Vectors | None]:
+    """Return the weights to which `bounded` compares those of a solution: row sums first."""
+    return [None] if last is None else [None, last.weights]
+
+
+def bounded(
+    error: float,
+    condition: Condition | None,
+    last: WeightedCondition | None,
+    of_rows: tuple[float, float] | None,
+    of_last: tuple[float, float],
+) -> ConditionEstimate | None:
+    """Return the result of `compare` by ratios of weights to `references_of` another solution."""
+    if of_rows is not None:
+        bound = _counted(condition) * of_rows[1]
         if bound * error <= THRESHOLDS.warned:
             return ConditionEstimate(bound, ())
-    if last is not None:
-        return _by_last(last.estimate, ratios[-1], error)
-    return None
+    return None if last is None else _by_last(last.estimate, of_last, error)
+
+
+def _counted(condition: Condition | None) -> float:
+    return np.inf if condition is None else condition.counted
 
 
 def _by_last(

@@ -20,8 +20,9 @@ from ..numeric.condition import Condition
 from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors, eps_of
 from ..numeric.thresholds import THRESHOLDS
 from . import refine
-from .condition import ConditionEstimate, factor_condition, hides, solution_condition, sure
+from .condition import ConditionEstimate, hides, solution_condition, sure
 from .condition_bounds import WeightedCondition, compare
+from .factor_condition import are_accurate, factor_condition
 from .measured_condition import measured_condition
 from .mixed import ImpreciseError, is_mixed
 from .null_proof import NOISE, proved_null_columns
@@ -154,7 +155,8 @@ class Diagnosis:
             self.nulls["N"] = None
         else:
             self.seek_nulls()
-        if self.null_space is None:
+        known = self.condition_known("N", factor.matrix_dtype)
+        if self.null_space is None and not (known is not None and known.solved):
             _demand_solutions(factor, refined)
 
     def _is_suspected(self) -> bool:
@@ -325,6 +327,10 @@ class Diagnosis:
         """Return the factor's condition number for op(A) if it was computed; else None."""
         return self.conditions.get(self._key(trans, dtype))
 
+    def last_weighed(self, trans: str, dtype: np.dtype) -> WeightedCondition | None:
+        """Return the last estimate of a solution's own condition number, if there is one."""
+        return self.weighed.get(self._key(trans, dtype))
+
     def keep(self, trans: str, dtype: np.dtype, condition: Condition) -> None:
         """Store the factor's condition number for op(A)."""
         self.conditions[self._key(trans, dtype)] = condition
@@ -358,17 +364,14 @@ class Diagnosis:
 def _demand_solutions(
     factor: NumericFactor, refined: Callable[[np.ndarray], BackwardErrors | None]
 ) -> None:
-    """Raise if a factor with small pivots gives no accurate solutions, in the norm and by rows.
-
-    Beside a huge solution the norm hides a row that is not solved.
-    """
+    """Raise if a factor with small pivots gives no accurate solutions: see `are_accurate`."""
     b = np.random.default_rng(0).standard_normal((factor.symbolic.n, 1)).astype(factor.dtype)
     rows = 1.0 if factor.scaling is None else factor.scaling.row[:, None]
     with np.errstate(all="ignore"):
         b = np.asfortranarray((b / rows).astype(factor.dtype))
     b[~np.isfinite(b)] = 0
-    errors, eps = refined(b), float(np.finfo(factor.dtype).eps)
-    if errors is None or not (errors.worst_normwise <= eps**0.75 and errors.worst <= eps**0.5):
+    errors = refined(b)
+    if errors is None or not are_accurate(errors, float(np.finfo(factor.dtype).eps)):
         raise SingularMatrixError.numerical(
             smallest_pivot_column(factor), dtype=factor.matrix_dtype
         )

@@ -17,7 +17,7 @@ from ..matrix.value_map import ValueMap
 from . import determinant, extract
 from .analyzed import Analyzed
 from .attempt import DeviceValues
-from .condition import reciprocal_condition
+from .factor_condition import reciprocal_condition
 from .inertia import Inertia, inertia
 from .mixed import require_double, require_refinement
 from .new_values import resolve_values

@@ -13,7 +13,7 @@ from ..backend.protocol import NumericFactor
 from ..numeric.condition import Condition
 from ..numeric.linear_system import BackwardErrors, LinearSystem
 from ..numeric.thresholds import THRESHOLDS
-from .condition import MAX_CHANGE, row_sum_norm
+from .factor_condition import MAX_CHANGE, are_accurate, row_sum_norm
 from .mixed import is_mixed
 
 _CLEAR_FRACTION = 0.1  # of `Thresholds.suspected`; above it, refined solves decide
@@ -34,7 +34,7 @@ def measured_condition(factor: NumericFactor) -> Condition | None:
         if errors is None or errors.near_border(system.limits).any():
             return None
         error = errors.worst
-        if not (errors.worst_normwise <= system.eps**0.75 and error <= system.eps**0.5):
+        if not are_accurate(errors, system.eps):
             return None
         value, _ = row_sum_norm(factor, "N", dtype, False)
         clear = _CLEAR_FRACTION * THRESHOLDS.suspected

@@ -24,6 +24,9 @@ _MIN_COMPONENT = 64  # roundings of the largest component; smaller ones are set 
 
 def tiny_pivots(factor: NumericFactor) -> int:
     """Return the number of pivots that may be rounding errors, or were replaced."""
+    least = factor.health().pivot_ratio
+    if not factor.perturbed and least > 2 * NOISE * np.finfo(factor.dtype).eps:  # 2: rounding
+        return 0
     coupling, symbolic = factor.subdiagonal(), factor.symbolic
     size = relative_pivots(factor.diagonal(), factor.matrix, symbolic, factor.scaling, coupling)
     return int((size <= NOISE * np.finfo(factor.dtype).eps).sum()) + factor.perturbed

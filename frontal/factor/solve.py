@@ -21,6 +21,7 @@ from ..numeric.linear_system import BackwardErrors, Vectors, eps_of
 from ..numeric.thresholds import THRESHOLDS
 from . import extreme_scales, refine
 from .condition import ConditionEstimate
+from .condition_bounds import WeightedCondition, bounded, references_of
 from .diagnosis import Diagnosis
 from .mixed import ImpreciseError, is_mixed
 
@@ -55,6 +56,7 @@ class FactorSolver:
         self.factor, self.verdict = verdict.factor, verdict
         self.dtype, self.mixed = self.factor.dtype, is_mixed(self.factor)
         self._backoff = Backoff()  # of fast solutions whose errors are near a warning
+        self._weighs = False  # the condition number of the factor does not decide about solutions
 
     @cached_property
     def growth(self) -> float:
@@ -85,7 +87,8 @@ class FactorSolver:
         how = KNOWN
         if estimating:
             how = CERTIFIED if verdict.certifies else ESTIMATED
-        outcome = factor.solve_fast(b, trans, how)
+        last = verdict.last_weighed(trans, self.dtype)
+        outcome = factor.solve_fast(b, trans, how, references_of(last) if self._weighs else ())
         if outcome is None:
             return None
         if estimating:
@@ -93,9 +96,22 @@ class FactorSolver:
         if known is not None and verdict.is_silent(known, outcome.error):
             return outcome.x
         if factor.remeasures:
+            self._weighs = True
+            if self._is_bounded(outcome, known, last):
+                return outcome.x
             return outcome.x if self._needs_no_correction(outcome, trans) else None
         self._backoff.record_failure()
         return None
+
+    def _is_bounded(
+        self, outcome: FastSolution, known: Condition | None, last: WeightedCondition | None
+    ) -> bool:
+        """Return whether the weights of a solution show that it needs no warning: see `bounded`."""
+        if outcome.ratios is None or outcome.error < 0:
+            return False
+        precision = max(outcome.normwise, eps_of(self.dtype))
+        estimate = bounded(precision, known, last, outcome.ratios[0], outcome.ratios[-1])
+        return estimate is not None and estimate.condition * precision <= THRESHOLDS.warned
 
     def _condition_beside(self, outcome: FastSolution, trans: str) -> Condition | None:
         """Store and return the condition number of the factor, found beside a solution."""

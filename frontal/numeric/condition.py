@@ -49,10 +49,13 @@ class Condition(NamedTuple):
     counted : float
         The bound, or the estimate times its margin: estimates of a solution's own condition number
         hardly exceed it.
+    solved : bool
+        Refined solutions with A, computed for the estimate, were accurate.
     """
 
     value: float
     counted: float
+    solved: bool = False
 
     @classmethod
     def from_estimate(cls, value: float, certified: bool, dtype: np.dtype) -> Condition:

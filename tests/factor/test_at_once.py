@@ -25,7 +25,7 @@ from frontal.errors import (
     IllConditionedWarning,
     NonFiniteInputError,
 )
-from frontal.factor.condition import factor_condition
+from frontal.factor.factor_condition import factor_condition
 from frontal.factor.solve import FactorSolver
 from frontal.numeric.condition import CERTIFIED, ESTIMATED
 

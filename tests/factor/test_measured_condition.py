@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal.factor.condition import factor_condition, hides
+from frontal.factor.condition import hides
+from frontal.factor.factor_condition import factor_condition
 from frontal.factor.measured_condition import measured_condition
 
 

@@ -11,8 +11,9 @@ import frontal
 import frontal.gpu.runtime.device
 from frontal import errors, problems
 from frontal.cpu.backend import CpuBackend
-from frontal.factor.condition import ConditionEstimate, factor_condition
+from frontal.factor.condition import ConditionEstimate
 from frontal.factor.diagnosis import ImpreciseError, _demand_condition, _require_condition
+from frontal.factor.factor_condition import factor_condition
 from frontal.factor.mixed import require_range, require_refinement
 
 from ..matrices import tridiagonal

@@ -16,8 +16,9 @@ from frontal.cpu.columns.substitution import ColumnSubstitution
 from frontal.cpu.probes import HostProbes
 from frontal.cpu.substitution import Substitution
 from frontal.factor import diagnosis
-from frontal.factor.condition import factor_condition, hides, sure
+from frontal.factor.condition import hides, sure
 from frontal.factor.diagnosis import Diagnosis
+from frontal.factor.factor_condition import factor_condition
 from frontal.numeric.condition import ESTIMATED, Condition
 from frontal.numeric.linear_system import BackwardErrors
 from frontal.numeric.one_norm import one_norm

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...backend.protocol import FastSolution, Health, HostFactor
 from ...matrix.canonical import Canonical
 from ...matrix.norms import least
-from ...numeric.linear_system import LinearSystem
+from ...numeric.linear_system import LinearSystem, Vectors
 from ...symbolic.columns import ColumnPlan
 from ...symbolic.matching import Matching
 from ...symbolic.phase import Symbolic
@@ -143,7 +145,9 @@ class ColumnFactor(HostNumericFactor):
     def _substitution(self, trans: str, sides: Sides) -> ColumnSubstitution:
         return ColumnSubstitution(self._first, self.pattern, self.values, trans, sides)
 
-    def solve_fast(self, b: object, trans: str, how: int) -> FastSolution | None:
+    def solve_fast(
+        self, b: object, trans: str, how: int, references: Sequence[Vectors | None] = ()
+    ) -> FastSolution | None:
         """See `NumericFactor`."""
         if self.dtype != self.matrix_dtype or not _often():
             return None

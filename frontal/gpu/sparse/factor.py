@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..._typing import Untyped
@@ -292,7 +294,9 @@ class GpuFactor:
             self._systems[key] = DeviceSystem(self, trans, dtype)
         return self._systems[key]
 
-    def solve_fast(self, b: object, trans: str, how: int) -> FastSolution | None:
+    def solve_fast(
+        self, b: object, trans: str, how: int, references: Sequence[Array | None] = ()
+    ) -> FastSolution | None:
         """See `NumericFactor`."""
         alone = getattr(b, "shape", None) == (self.entries.n,)  # not a block
         if self._hopeful is None:
@@ -302,7 +306,7 @@ class GpuFactor:
         solver = self._vector_solvers.get(trans)
         if solver is None or not solver.alive:
             solver = self._vector_solvers[trans] = VectorSolver.for_factor(self, trans)
-        solution = None if solver is None else solver(b, how, self)
+        solution = None if solver is None else solver(b, how, self, references)
         if solution is not None and not solution.error >= 0:
             self._hopeful, self._failed, solution = False, True, None
             self.storage.backoff.record_failure()

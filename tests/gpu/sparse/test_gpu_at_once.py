@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
+from frontal.factor.condition_bounds import references_of
+from frontal.factor.solution import Solution
 from frontal.gpu.sparse.solve import one_vector
 from frontal.gpu.sparse.solve.messages import Messages
 from frontal.numeric.condition import ESTIMATED, KNOWN
@@ -299,3 +301,58 @@ def test_sweeps_after_a_replayed_graph_find_no_messages(device, monkeypatch, cer
                 assert residual <= 64 * np.finfo(float).eps * np.abs(b).max()
     assert len(seen) > 6
     assert all(seen)
+
+
+def in_uneven_units(exponent):
+    """A matrix whose columns differ in size: some solutions are far better known than others."""
+    a, units = grid_system("general", "f8"), np.ones(81)
+    units[40:] = 2.0**-exponent
+    return sp.csc_array(a @ sp.diags_array(units))
+
+
+@pytest.mark.parametrize("case", ["rows", "last", "corrected"])
+def test_weights_are_compared_beside_solutions(device, monkeypatch, case):
+    """A solution is judged by row sums or by an earlier one, by a graph that follows its own."""
+    changed, count = 1e-7 * (case == "corrected"), 1 if case == "rows" else 2
+    a, rng = in_uneven_units(27 if case == "rows" else 50), np.random.default_rng(0)
+    factor = frontal.factorize(a, kind="general", backend="gpu")
+    for scale in 1, 3:
+        factor.refactorize(put(device, scale * a.data)).solve(rng.standard_normal(81))
+        numeric(factor).storage.panels[...] *= 1 + changed  # then solutions are corrected
+        verdict = factor._numbers.solver.verdict
+        for _ in range(3):  # enqueued, recorded, replayed
+            b = rng.standard_normal(81)
+            wanted, info = factor.solve(b, return_info=True)
+            assert info.refinement_steps == 2 or not changed
+            with monkeypatch.context() as patch:
+                patch.setattr(type(verdict), "estimated", None)
+                np.testing.assert_array_equal(factor.solve(b), wanted)
+                x = factor.solve(put(device, b))
+            np.testing.assert_array_equal(device.download(x), wanted)
+        compared = made(factor)._weighings[count].ratios()
+        assert compared == ratios(device, factor, x, b)
+        assert compared[0][0] < compared[-1][1]
+    for key, last in verdict.weighed.items():
+        verdict.weighed[key] = last._replace(weights=2 * last.weights)
+        factor.solve(b)
+        assert made(factor)._weighings[count].ratios() == ratios(device, factor, x, b)
+
+
+def ratios(device, factor, x, b):
+    """The ratios of a solution's weights to row sums, and to the weights of an earlier one."""
+    X, B = (v.reshape(81, 1) for v in (x, put(device, b)))
+    last = factor._numbers.solver.verdict.last_weighed("N", np.dtype("f8"))
+    system = numeric(factor).system("N", np.dtype("f8"))
+    solution = Solution(numeric(factor), "N", X, B, system.measure(X, B)[1])
+    return system.ratios(solution.weights, references_of(last))
+
+
+def test_a_solution_far_worse_known_is_told(device):
+    """Its weights are not bounded by those of the solutions before."""
+    a, rng = in_uneven_units(50), np.random.default_rng(0)
+    factor = frontal.factorize(a, kind="general", backend="gpu")
+    for _ in range(4):
+        factor.solve(rng.standard_normal(81))
+    assert 2 in made(factor)._weighings
+    with pytest.warns(frontal.IllConditionedWarning):
+        factor.solve(a[:, [0]].toarray()[:, 0])

@@ -52,6 +52,18 @@ extern "C" __global__ void __launch_bounds__(threads, 5) condition_weights(int o
     }
 }
 
+// The scale of condition_weights for one solution with these norms, in the order of system_residual:
+// 1/|x|, or 0 unless it is positive and finite, and 1 over the normwise error, which is at least
+// eps. One thread works.
+extern "C" __global__ void __launch_bounds__(threads)
+    condition_scale(double eps, const double *norms, double *scale) {
+    if (threadIdx.x) return;
+    double residual = norms[0], solution = norms[1], product = norms[5] * solution + norms[2];
+    double error = product > 0 ? residual / product : residual;
+    scale[0] = solution > 0 && solution < __longlong_as_double(0x7ffll << 52) ? 1 / solution : 0;
+    scale[1] = 1 / larger(error, eps);
+}
+
 // w[i] = the sum of row i of |op(A)|. Tile map: a team of threads per row.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_row_sums(int n, int lanes, const Position *pointer, const int *index,

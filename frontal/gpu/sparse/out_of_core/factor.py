@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from ....backend.protocol import FastSolution, HostFactor
+from ....numeric.linear_system import Vectors
 from ...runtime.array import Array
 from ..device_matrix import DeviceMatrix
 from ..factor import GpuFactor
@@ -75,7 +77,9 @@ class StreamedFactor(GpuFactor):
         self.pattern.device.wait()  # until all copies are done
         super().free()
 
-    def solve_fast(self, b: object, trans: str, how: int) -> FastSolution | None:
+    def solve_fast(
+        self, b: object, trans: str, how: int, references: Sequence[Vectors | None] = ()
+    ) -> FastSolution | None:
         """See `NumericFactor`: a solve that copies panels is no graph."""
         return None
 

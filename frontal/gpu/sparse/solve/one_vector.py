@@ -7,7 +7,7 @@ more graph. In unusual cases the general path (`DeviceSystem`) solves the system
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -17,7 +17,7 @@ from ...._typing import Untyped
 from ....backend.protocol import FastSolution, MeasuredSolution
 from ....machine.lockfree_property import cached_property
 from ....numeric.acceptance import limits_of
-from ....numeric.condition import CERTIFIED, ESTIMATED, PROBABLE_FRACTION, enough
+from ....numeric.condition import CERTIFIED, ESTIMATED, KNOWN, PROBABLE_FRACTION, enough
 from ....numeric.linear_system import Vectors
 from ...runtime.array import Array, PinnedMirror
 from ...runtime.device import Device
@@ -28,6 +28,7 @@ from .rows import Resident
 from .sweep_graph import SweepGraph
 from .sweeps import SweepLaunches
 from .system import DeviceSystem, bound_of, errors_of
+from .weighing import SolutionWeighing
 
 # unknowns; for more the saving is negligible, and the vectors would take memory
 MAX_GRAPH_UNKNOWNS = 1 << 15
@@ -96,9 +97,12 @@ class VectorSolver:
         self._B, self._X = (xp.empty((n, 2), self._dtype, order="F") for _ in range(2))
         self._b, self._x, self._r = self._B[:, 0], self._X[:, 0], xp.empty(n, self._dtype)
         norms = self._all_norms = xp.empty(8, np.float64)
+        self._solved = SolvedVector(self._b, self._x, self._r, norms)
         self._norms, self._trans = self._device.staged(norms), trans
         self._runs: dict[int, _VectorGraph | None] = {}  # by the kind of condition number
         self._corrections: VectorCorrections | None = None
+        self._expects_correction = False  # the last solution needed one
+        self._weighings: dict[int, SolutionWeighing] = {}  # by the number of references
 
     def _build(self, factor: SystemSource, how: int) -> _VectorGraph | None:
         """Return the graph of a solve, error measurement and condition number, or None."""
@@ -158,11 +162,13 @@ class VectorSolver:
     def _fetched(self) -> PinnedMirror:
         return self._device.staged(self._x)
 
-    def __call__(self, b: Untyped, how: int, factor: SystemSource) -> FastSolution | None:
+    def __call__(
+        self, b: Untyped, how: int, factor: SystemSource, references: Sequence[Array | None] = ()
+    ) -> FastSolution | None:
         """Return x with its error and condition number; None unless b is a plain vector.
 
-        The error is negative if x needs a warning or a scaled system. `how` requests a condition
-        number: `KNOWN` (none), `ESTIMATED` or `CERTIFIED`.
+        The error is negative if x needs a warning or a scaled system. For `how` and `references`
+        see `NumericFactor.solve_fast`.
         """
         device = self._device
         on_device = type(b) is not np.ndarray
@@ -182,20 +188,65 @@ class VectorSolver:
         else:
             self._sent.host[...] = b
             self._sent.send()
-        run()
-        x, norms = self._received(on_device), self._norms.host.tolist()
-        sizes, error = norms[:6], self._judge.error(norms)
-        if error < 0 and np.isfinite(sizes).all():
-            error, sizes = self._corrected(factor, sizes)
-            x = self._received(on_device)
+        weighing = self._weighing_beside(factor, references) if references else None
+        x, error, sizes = self._solution(run, how == KNOWN, factor, on_device, weighing)
         found = FastSolution(x, error, measured=partial(self._measured, sizes))
+        if weighing is not None and 0 < sizes[1] < np.inf:
+            found = found._replace(normwise=self._judge.normwise(sizes), ratios=weighing.ratios())
         if how == CERTIFIED:
-            bound = bound_of(*norms[6:])
+            bound = bound_of(*self._norms.host.tolist()[6:])
             return found._replace(condition=bound if bound < np.inf else -1.0, certified=True)
         if run.estimate is None or error < 0:
             return found
         condition = run.estimate.norm(PROBABLE_FRACTION * enough(self._dtype))
         return found._replace(condition=condition)
+
+    def _solution(
+        self,
+        run: _VectorGraph,
+        alone: bool,
+        factor: SystemSource,
+        on_device: bool,
+        weighing: SolutionWeighing | None,
+    ) -> tuple[Vectors, float, list[float]]:
+        """Return the solution, its error and its norms; waits.
+
+        If the last solution needed a correction, and the graph does nothing but solve, the first
+        correction of this one is enqueued at once.
+        """
+        begun, x = alone and self._expects_correction and self._can_correct(), None
+        run()
+        if begun and self._corrections is not None:
+            self._corrections.begin()
+            self._device.wait()
+        else:
+            x = self._weighed(on_device, weighing)
+        norms = self._norms.host.tolist()[:6]
+        error = self._judge.error(norms)
+        self._expects_correction = error < 0 and bool(np.isfinite(norms).all())
+        if self._expects_correction:
+            error, norms = self._corrected(factor, norms, begun)
+        if x is None or self._expects_correction:
+            x = self._weighed(on_device, weighing)
+        return x, error, norms
+
+    def _weighed(self, on_device: bool, weighing: SolutionWeighing | None) -> Vectors:
+        """Return a copy of the solution, and weigh it; waits."""
+        if weighing is not None:
+            weighing()
+        return self._received(on_device)
+
+    def _weighing_beside(
+        self, factor: SystemSource, references: Sequence[Array | None]
+    ) -> SolutionWeighing:
+        """Return the weighing of solutions, prepared for these references."""
+        system, count = factor.system(self._trans, self._dtype), len(references)
+        if count not in self._weighings:
+            made = SolutionWeighing(self._device, system, self._solved, count)
+            self._weighings[count] = made
+        weighing = self._weighings[count]
+        weighing.compare_with([system.kept_row_sums if one is None else one for one in references])
+        return weighing
 
     def _measured(self, norms: list[float]) -> MeasuredSolution:
         """Return the last solution and its errors, by its norms."""
@@ -214,13 +265,20 @@ class VectorSolver:
         device.wait()
         return self._fetched.host.copy()
 
-    def _corrected(self, factor: SystemSource, norms: list[float]) -> tuple[float, list[float]]:
-        """Correct the solution with these norms; return its error, or -1, and its norms."""
+    def _can_correct(self) -> bool:
+        return self._corrections is not None and self._has(self._corrections)
+
+    def _corrected(
+        self, factor: SystemSource, norms: list[float], begun: bool
+    ) -> tuple[float, list[float]]:
+        """Correct the solution with these norms; return its error, or -1, and its norms.
+
+        See `VectorCorrections.improve` for `begun`.
+        """
         if self._corrections is None or not self._has(self._corrections):
             system = factor.system(self._trans, self._dtype)
-            solved = SolvedVector(self._b, self._x, self._r)
-            self._corrections = VectorCorrections(self._device, system, solved, self._judge)
-        return self._corrections.improve(norms), self._corrections.norms
+            self._corrections = VectorCorrections(self._device, system, self._solved, self._judge)
+        return self._corrections.improve(norms, begun), self._corrections.norms
 
 
 def _read_of(factor: Resident) -> tuple[bool, tuple[Array | None, ...]]:

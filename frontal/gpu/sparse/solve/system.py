@@ -57,7 +57,13 @@ def _columns(a: Array, columns: slice) -> Array:
 
 
 class DeviceSystem:
-    """A `LinearSystem` of device arrays (n, k) in Fortran order, of one scalar type."""
+    """A `LinearSystem` of device arrays (n, k) in Fortran order, of one scalar type.
+
+    Attributes
+    ----------
+    condition : ConditionKernels
+        Kernels for condition numbers that read op(A).
+    """
 
     def __init__(self, resident: Resident, trans: str, dtype: np.dtype) -> None:
         entries = self._entries = resident.entries
@@ -76,7 +82,7 @@ class DeviceSystem:
         sides = "NH" if trans == "N" else "HN"  # op(A), up to conjugation, and its adjoint
         self._sides = tuple(ends_of(resident, one) for one in sides)
         self.rows = rows_of(resident, trans)
-        self._condition = ConditionKernels(entries, self.rows, dtype)
+        self.condition = ConditionKernels(entries, self.rows, dtype)
         self._begun: WeightedProbes | None = None  # for the factor's condition number
 
     def _kernel(self, name: str, dtype: np.dtype) -> Kernel:
@@ -333,7 +339,7 @@ class DeviceSystem:
 
     def row_sums(self) -> Array:
         """Return the sums of the rows of |op(A)|, (n,) float64; nothing waits."""
-        return self._condition.row_sums()
+        return self.condition.row_sums()
 
     def row_probes(self) -> DeviceProbes | None:
         """See `LinearSystem`."""
@@ -343,7 +349,7 @@ class DeviceSystem:
         """See `LinearSystem`."""
         if self._entries.n <= _MAX_INVERTED_ORDER:
             return None
-        return DeviceProbes(self._condition, width, weights)
+        return DeviceProbes(self.condition, width, weights)
 
     def weights(self, X: Array, B: Array, solution: np.ndarray, error: float) -> Array | None:
         """See `LinearSystem`; nothing waits."""
@@ -363,16 +369,17 @@ class DeviceSystem:
             1 over the largest modulus of each solution, or 0 if it is zero or not finite; and 1
             over the error.
         """
-        return self._condition.weights(X, B, scale)
+        return self.condition.weights(X, B, scale)
 
     def ratios(
         self, weights: Array, references: Sequence[Array | None]
     ) -> list[tuple[float, float]]:
         """See `LinearSystem`; waits."""
-        return self._condition.ratios(
-            weights, [self._kept_row_sums if v is None else v for v in references]
+        return self.condition.ratios(
+            weights, [self.kept_row_sums if v is None else v for v in references]
         )
 
     @cached_property
-    def _kept_row_sums(self) -> Array:
+    def kept_row_sums(self) -> Array:
+        """The sums of the rows of |op(A)|, (n,) float64."""
         return self.row_sums()

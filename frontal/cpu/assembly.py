@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compile.jit import inner
+from ..matrix.csc import first_from
 from ..numeric.method import Method
 from ..symbolic.plan import Plan
 from .axpy import add, add_row, add_scattered, clear
@@ -116,19 +117,6 @@ def block_offset(work, s, rank):
 
 
 @inner
-def _position(ascending, value):
-    """Return the number of entries below `value`, by bisection."""
-    low, high = 0, ascending.size
-    while low < high:
-        middle = (low + high) // 2
-        if ascending[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@inner
 def add_column(out, base, relative, first, source, origin):
     """Compute out[base + relative[i]] += source[origin + i] for i >= first; relative ascends."""
     size = relative.size
@@ -153,8 +141,8 @@ def _extend_add(work, s, c, low, high, rank):
     relative = plan.relative[plan.pointer[c] : plan.pointer[c + 1]]
     size = relative.size
     origin = block_offset(work, c, rank)
-    inner = _position(relative, k - behind)  # rows before it are pivot rows of s
-    for j in range(_position(relative, low - behind), size):
+    inner = first_from(relative, 0, size, k - behind)  # rows before it are pivot rows of s
+    for j in range(first_from(relative, 0, size, low - behind), size):
         column = np.int64(relative[j]) + behind
         if column >= high:
             break

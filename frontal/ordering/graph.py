@@ -14,6 +14,7 @@ from ..machine.threads import is_short, parallel_for
 from ..matrix.csc import SORTED, inspect
 from ..matrix.symmetry import compare_triangles
 from ..matrix.validate import checked
+from .etree import children_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,15 +173,7 @@ def _united(indptr, indices):
 @jit
 def contracted(indptr, indices, group, count):
     """Return the graph of `count` groups of nodes, as `Graph.indptr` and `Graph.indices`."""
-    start, members = np.zeros(count + 1, np.int64), np.empty(group.size, np.int32)
-    for g in group:
-        start[g + 1] += 1
-    for g in range(count):
-        start[g + 1] += start[g]
-    free = start[:-1].copy()
-    for i in range(group.size):
-        members[free[group[i]]] = i
-        free[group[i]] += 1
+    start, members = children_of(group)
     pointer, out = np.empty(count + 1, np.int64), np.empty(indices.size, np.int32)
     last, size = np.full(count, np.int32(-1)), np.int64(0)
     for g in range(count):

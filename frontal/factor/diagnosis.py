@@ -151,7 +151,7 @@ class Diagnosis:
             return
         if self.singular == "raise" and not self.regular:
             self._refuse_proved()
-        if self.regular or not self._is_suspected():
+        if self.regular or not self.is_suspected():
             self.nulls["N"] = None
         else:
             self.seek_nulls()
@@ -159,7 +159,7 @@ class Diagnosis:
         if self.null_space is None and not (known is not None and known.solved):
             _demand_solutions(factor, refined)
 
-    def _is_suspected(self) -> bool:
+    def is_suspected(self) -> bool:
         """Return whether, by its condition number, A may be singular in all scalings.
 
         The norm of |A^-1| |A| is at least its spectral radius, which is about 1/eps if a matrix is

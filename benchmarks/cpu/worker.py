@@ -17,11 +17,11 @@ from benchmarks.harness.processes import failure
 from benchmarks.harness.solvers import SOLVERS, Frontal
 
 # Small problems that take every path of the kind: dense blocks large and small, zero diagonals, LU
-# by columns.
+# by columns, the compiled calls of small systems.
 WARM_UP = {
-    "spd": ("poisson3d:16",),
-    "symmetric": ("convdiff3d:16", "kkt:500"),
-    "general": ("convdiff3d:16", "kkt:500", "circuit:500"),
+    "spd": ("poisson3d:16", "poisson2d:10"),
+    "symmetric": ("convdiff3d:16", "kkt:500", "kkt:50"),
+    "general": ("convdiff3d:16", "kkt:500", "convdiff2d:10", "circuit:500"),
 }
 
 WARM_UP_CALLS = 20  # of each phase: more than those that take the general path of small systems

@@ -180,11 +180,22 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
-def fronts_cost(front: float = 0.0):
-    """Machines on which a front costs so many seconds, inside ``with``; of free ones none merge."""
-    fronts = resources.FrontCost(front, 0.0, 3e10, 0.0)
+def fronts_cost(front: float = 0.0, **path):
+    """Machines on which a front costs so many seconds, inside ``with``; of free ones none merge.
+
+    ``path`` are the fields of `FrontCost` on fronts that wait for each other.
+    """
+    fronts = resources.FrontCost(front, 0.0, 3e10, 0.0, **path)
     changed = {name: replace(one, fronts=fronts) for name, one in resources.MACHINES.items()}
     return mock.patch.dict(resources.MACHINES, changed)
+
+
+@pytest.fixture
+def merged_by_work(monkeypatch):
+    """Fronts of a GPU are merged by their work alone, not to shorten paths: there are more."""
+    gpu = resources.H200
+    patient = replace(gpu, fronts=gpu.fronts._replace(latency=0.0))
+    monkeypatch.setitem(resources.MACHINES, "gpu", patient)
 
 
 def scaled_residual(A, x, b) -> float:

@@ -28,6 +28,10 @@ class FrontCost(NamedTuple):
     is half of its maximum at `half` pivot columns. A front of more than `supernodes.TILE` rows
     takes `tile` seconds more for each of its tiles. `stored` is a price for memory, not a time:
     the seconds that may be spent to save one entry of the factor.
+
+    A front ends at least `latency + pivot * k` seconds after its last child, even if the machine,
+    which works on `width` fronts at once, has nothing else to do. `share` is the time of the whole
+    machine that may be spent to save one unit of this time.
     """
 
     front: float
@@ -36,6 +40,10 @@ class FrontCost(NamedTuple):
     half: float
     tile: float = 0.0
     stored: float = 0.0
+    latency: float = 0.0
+    pivot: float = 0.0
+    width: int = 0
+    share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,18 @@ H200 = Machine(
     rate=3e13,  # within 1.3x for grids that take 4 ms or more
     bandwidth=2e11,
     least_flops=2e7,  # milliseconds on a CPU
-    fronts=FrontCost(front=6e-9, entry=18e-12, rate=1e12, half=12.0, tile=14e-9, stored=4e-11),
+    fronts=FrontCost(
+        front=6e-9,
+        entry=18e-12,
+        rate=1e12,
+        half=12.0,
+        tile=14e-9,
+        stored=4e-11,
+        latency=8e-6,
+        pivot=0.4e-6,
+        width=256,
+        share=0.125,
+    ),
     room=1.6e10,
 )
 # Fitted to measured graphs within 2x. METIS runs as a process, whose start and input count.

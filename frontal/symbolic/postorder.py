@@ -10,7 +10,7 @@ from ..compile.jit import allocating, brief, inner, jit
 from ..machine.resources import FrontCost
 from ..machine.threads import is_short, parallel_for
 from ..ordering.etree import children_of, depth_first
-from .supernodes import Merged, amalgamate, amalgamate_short, fundamental_supernodes
+from .supernodes import Merged, amalgamate, amalgamate_short, fundamental_supernodes, shorten
 
 
 class FrontOrder(NamedTuple):
@@ -216,10 +216,13 @@ def fronts_of(
     tie, model
         See `amalgamate`.
     """
-    if is_short(parent.size):
+    if is_short(parent.size) and not model.latency:
         return FrontOrder(*_short_fronts(perm, parent, count, tie, model))
     first = fundamental_supernodes(parent, count)
-    return arrange_fronts(first, amalgamate(first, parent, count, tie, model), perm)
+    merged = amalgamate(first, parent, count, tie, model)
+    if model.latency:
+        shorten(merged.into, merged.above, merged.columns, merged.updates, model)
+    return arrange_fronts(first, merged, perm)
 
 
 @brief

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compile.jit import brief, inner, jit
+from ..compile.jit import allocating, brief, inner, jit
 from ..machine.resources import FrontCost
 from ..machine.threads import is_short, parallel_for
 
@@ -210,3 +210,88 @@ def _merge(state, model, begin, end):
 def _merge_rest(state, model, waiting):
     for s in waiting:
         _weigh(state, model, s, state.above[s])
+
+
+@jit
+def shorten(into, above, columns, updates, model):
+    """Merge the last of a front's children to end into it where that shortens the longest path.
+
+    The arguments are arrays of `Merged`, which change, and a model with a latency. The path to a
+    front becomes shorter by what its last child ends after the others, at most by the latency:
+    pivot columns follow each other in one front or in two. Where a level has more children than the
+    machine works on at once, they need not wait.
+    """
+    size = into.size
+    top, late = np.empty(size, np.int32), np.zeros(size)
+    children = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
+    for s in range(size - 1, -1, -1):
+        top[s] = s if into[s] == s else top[into[s]]
+    level, fronts = _levels(top, above)
+    for p in range(size):
+        if top[p] != p:
+            continue
+        s, last, second = _last_two(children, late, p)
+        while s >= 0 and fronts[level[s]] <= model.width:
+            m, k = updates[p], columns[s] + columns[p]
+            apart = _front_seconds(columns[s], updates[s], model)
+            apart += _front_seconds(columns[p], m, model)
+            gain = model.share * min(last - second, model.latency)
+            if _front_seconds(k, m, model) - apart >= gain:
+                break
+            into[s], columns[p] = p, k
+            child, last, other = _last_two(children, late, s)
+            s = child if last > second else np.int32(-1)
+            last, second = max(last, second), max(min(last, second), other)
+        _adopt(children, into, p)
+        late[p] = last + model.latency + model.pivot * columns[p]
+        if above[p] >= 0:
+            first, following = children
+            following[p], first[top[above[p]]] = first[top[above[p]]], p
+
+
+@allocating
+def _levels(top, above):
+    """Return the height of each front over the leaves, and the number of fronts of each height."""
+    level, fronts = np.zeros(top.size, np.int32), np.zeros(top.size, np.int32)
+    for s in range(top.size):
+        if top[s] == s:
+            fronts[level[s]] += 1
+            if above[s] >= 0:
+                p = top[above[s]]
+                level[p] = max(level[p], level[s] + np.int32(1))
+    return level, fronts
+
+
+@inner
+def _last_two(children, late, p):
+    """Return the child that ends last, or -1, its end and that of the next to last.
+
+    `children` are the first child of each supernode, and the next one of the same parent.
+    """
+    first, following = children
+    best, last, second = np.int32(-1), 0.0, 0.0
+    s = first[p]
+    while s >= 0:
+        if late[s] > last:
+            best, last, second = s, late[s], last
+        elif late[s] > second:
+            second = late[s]
+        s = following[s]
+    return best, last, second
+
+
+@inner
+def _adopt(children, into, p):
+    """Replace merged children by theirs, of which at most one is merged, too."""
+    first, following = children
+    head, owner = np.int32(-1), np.int32(p)
+    while owner >= 0:
+        s, owner = first[owner], np.int32(-1)
+        while s >= 0:
+            after = following[s]
+            if into[s] == s:
+                following[s], head = head, s
+            else:
+                owner = s
+            s = after
+    first[p] = head

@@ -38,13 +38,14 @@ systems = given(
     seed=st.integers(0, 50),
     symmetric=st.booleans(),
     ordering=st.sampled_from(["amd", "natural"]),
-    merging=st.booleans(),
+    merging=st.sampled_from(["none", "cost", "path"]),
 )
+PATH = {"latency": 8e-6, "pivot": 4e-7, "width": 256, "share": 0.125}  # of fronts that wait
 
 
 def analyzed(A, ordering, merging):
     """An analysis; of so small matrices merging leaves hardly more than one front."""
-    with nullcontext() if merging else fronts_cost():
+    with nullcontext() if merging == "cost" else fronts_cost(**PATH if merging == "path" else {}):
         return frontal.analyze(A, ordering=ordering, backend="cpu")
 
 
@@ -174,6 +175,7 @@ def test_ten_thousand_children_of_one_root():
     assert np.allclose(frontal.solve(A, A @ x), x)
 
 
+@pytest.mark.usefixtures("merged_by_work")
 def test_each_backend_merges_fronts_by_its_own_cost():
     """A GPU takes fronts of up to 64 rows whole, so few are a little larger than that."""
     A = frontal.problems.poisson2d(120)
@@ -186,6 +188,30 @@ def test_each_backend_merges_fronts_by_its_own_cost():
         x = analysis.on("cpu").factorize(A).solve(b)
         assert np.abs(A @ x - b).max() <= 1e-12 * np.abs(x).max()
     assert shares["gpu"] < 0.8 * shares["cpu"]
+
+
+def fronts_by_path(A, **changed):
+    """Fronts of A in its own order, where merged ones wait less for each other."""
+    with fronts_cost(**PATH | changed):
+        analysis = frontal.analyze(A, kind="spd", ordering="natural", backend="cpu")
+    return analysis.n_fronts, analysis.levels
+
+
+def test_fronts_that_wait_for_one_child_are_merged_with_it():
+    """Not where others end as late, nor where the machine has enough of them."""
+    n = 255
+    arrow = sp.eye_array(n, format="lil") * n
+    arrow[-1] = arrow[:, -1] = 1  # all wait for none
+    assert fronts_by_path(arrow.tocsc()) == (n, 2)
+    path = sp.diags_array([1.0, n, 1.0], offsets=[-1, 0, 1], shape=(n, n), format="csc")
+    alone = fronts_by_path(path, share=0.0)
+    assert fronts_by_path(path, width=0) == alone
+    assert fronts_by_path(path)[1] <= alone[1] / 8
+    tree = sp.eye_array(n, format="lil") * n
+    for j in range(n - 1):  # a balanced binary tree, leaves first
+        parent = n - 1 - (n - 2 - j) // 2
+        tree[parent, j] = tree[j, parent] = 1
+    assert fronts_by_path(tree.tocsc()) == (n, 8)
 
 
 def test_the_pace_is_that_of_the_backend(monkeypatch):

@@ -17,7 +17,7 @@ from ...emulation.borders import DTYPES, op, random
 from ...emulation.traffic import forget, numeric, put
 from ...matrices import grid_system
 
-pytestmark = pytest.mark.usefixtures("gpu_backend")
+pytestmark = pytest.mark.usefixtures("gpu_backend", "merged_by_work")
 
 KINDS = ["spd", "general"]
 

@@ -166,6 +166,7 @@ def test_right_hand_sides_lie_where_solutions_come(device, kind, monkeypatch):
     assert not any(width == 8 for width in solver._messages[-1]._vectors)
 
 
+@pytest.mark.usefixtures("merged_by_work")
 def test_vectors_of_narrow_solves_lie_behind_their_messages(device, monkeypatch):
     """Where wider ones, whose vectors are lent, send messages: they find none there."""
     monkeypatch.setattr(messages, "_MIN_LENT_BYTES", 0)

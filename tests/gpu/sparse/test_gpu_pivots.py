@@ -117,6 +117,7 @@ def test_rows_go_along(attempts):
     assert factor.growth < 100
 
 
+@pytest.mark.usefixtures("merged_by_work")
 def test_columns_of_symmetric_pivots_go_up_after_interchanges(attempts):
     """Positions after them are told; what moves are columns at positions before."""
     a = problems.stokes2d(14)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..compile.jit import allocating, brief, jit
 from ..machine.threads import is_short, parallel_for
+from .groups import members_of
 from .parallel_tree import (
     column_counts,
     elimination_tree,
@@ -45,25 +46,6 @@ class Cost:
     height: int
 
 
-@jit
-def children_of(parent):
-    """Return the extents of the children of each node, and the children, ascending."""
-    pointer = np.zeros(parent.size + 1, np.int64)
-    for p in parent:
-        if p >= 0:
-            pointer[p + 1] += 1
-    for s in range(parent.size):
-        pointer[s + 1] += pointer[s]
-    cursor = pointer[:-1].copy()
-    children = np.empty(pointer[-1], np.int32)
-    for s in range(parent.size):
-        p = parent[s]
-        if p >= 0:
-            children[cursor[p]] = s
-            cursor[p] += 1
-    return pointer, children
-
-
 @allocating
 def depth_first(parent, pointer, children):
     """Return a postorder of a depth-first traversal with the children in the listed order."""
@@ -91,7 +73,7 @@ def depth_first(parent, pointer, children):
 @allocating
 def postorder(parent):
     """Return a postorder of a depth-first traversal with ascending children."""
-    pointer, children = children_of(parent)
+    pointer, children = members_of(parent)
     return depth_first(parent, pointer, children)
 
 

@@ -14,7 +14,7 @@ from ..machine.threads import is_short, parallel_for
 from ..matrix.csc import SORTED, inspect
 from ..matrix.symmetry import compare_triangles
 from ..matrix.validate import checked
-from .etree import children_of
+from .groups import members_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ def _united(indptr, indices):
 @jit
 def contracted(indptr, indices, group, count):
     """Return the graph of `count` groups of nodes, as `Graph.indptr` and `Graph.indices`."""
-    start, members = children_of(group)
+    start, members = members_of(group)
     pointer, out = np.empty(count + 1, np.int64), np.empty(indices.size, np.int32)
     last, size = np.full(count, np.int32(-1)), np.int64(0)
     for g in range(count):

@@ -14,7 +14,7 @@ import numpy as np
 from ..compile.jit import allocating, brief, inner, jit
 from ..machine.threads import bounds_of, is_short, parallel_for
 from ..numeric.method import Method
-from ..ordering.etree import children_of
+from ..ordering.groups import members_of
 
 
 class Plan(NamedTuple):
@@ -271,7 +271,7 @@ def _entry_maps(matrix: Permuted, fronts: FrontArrays) -> tuple[np.ndarray, ...]
 @brief
 def _short_maps(matrix, fronts, one_triangle):
     """Return the arrays of a `Plan` from `child_pointer` on in one compiled call."""
-    child_pointer, children = children_of(fronts.parent)
+    child_pointer, children = members_of(fronts.parent)
     if one_triangle:
         count, source, row, column = _one_range_below(matrix, fronts)
     else:
@@ -297,7 +297,7 @@ def make_plan(
         relative = relative_rows(fronts)
     if is_short(matrix.indptr):
         return Plan(*fronts, relative, *_short_maps(matrix, fronts, method.one_triangle))
-    child_pointer, children = children_of(fronts.parent)
+    child_pointer, children = members_of(fronts.parent)
     maps = _entries_below if method.one_triangle else _entry_maps
     return Plan(*fronts, relative, child_pointer, children, *maps(matrix, fronts))
 

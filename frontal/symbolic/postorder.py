@@ -9,7 +9,8 @@ import numpy as np
 from ..compile.jit import allocating, brief, inner, jit
 from ..machine.resources import FrontCost
 from ..machine.threads import is_short, parallel_for
-from ..ordering.etree import children_of, depth_first
+from ..ordering.etree import depth_first
+from ..ordering.groups import members_of
 from .supernodes import Merged, amalgamate, amalgamate_short, fundamental_supernodes, shorten
 
 
@@ -88,7 +89,7 @@ def _stack_order(parent, updates):
     their contribution block.
     """
     fronts = parent.size
-    pointer, children = children_of(parent)
+    pointer, children = members_of(parent)
     block = updates.astype(np.float64) ** 2
     peak = np.zeros(fronts, np.float64)
     stack = np.empty(fronts, np.int32)

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ....compile.jit import inner, jit
-from ....ordering.etree import children_of, inverse
+from ....ordering.etree import inverse
+from ....ordering.groups import members_of
 from ....symbolic.plan import FrontArrays, Plan, relative_rows
 from .schedule import TILE
 
@@ -184,7 +185,7 @@ def _with_groups(plan: Plan, groups: _Groups) -> Plan:
     place = np.repeat(begin - pointer[:-1], np.diff(pointer)) + np.arange(pointer[-1])
     rows = np.concatenate([plan.rows, groups.rows])[place].astype(np.int32)
     entry_pointer = _pointer(np.append(np.diff(plan.entry_pointer), none)[order])
-    child_pointer, children = children_of(parent)
+    child_pointer, children = members_of(parent)
     return plan._replace(
         start=start,
         parent=parent,

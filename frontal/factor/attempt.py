@@ -252,7 +252,8 @@ class Attempt:
             hides = verdict.hidden and factor.perturbed and not (verdict.regular or self.mixed)
             detail = "no null vectors are found" if hides and verdict.is_suspected() else ""
         else:
-            detail = "" if solver.fixes() else "consistent systems are not solved"
+            good = not verdict.hides_nulls and solver.fixes()
+            detail = "" if good else "consistent systems are not solved"
         if detail:
             column, dtype = smallest_pivot_column(factor), factor.matrix_dtype
             raise SingularMatrixError.numerical(column, detail, dtype=dtype)

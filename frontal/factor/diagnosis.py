@@ -19,12 +19,12 @@ from ..numeric.acceptance import limits_of
 from ..numeric.condition import Condition
 from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors, eps_of
 from ..numeric.thresholds import THRESHOLDS
-from . import refine
 from .condition import ConditionEstimate, hides, solution_condition, sure
 from .condition_bounds import WeightedCondition, compare
-from .factor_condition import are_accurate, factor_condition
+from .demands import demand_condition, demand_solutions, require_condition
+from .factor_condition import factor_condition
 from .measured_condition import measured_condition
-from .mixed import ImpreciseError, is_mixed
+from .mixed import is_mixed
 from .null_proof import NOISE, proved_null_columns
 from .nullspace import NullSpace, null_space
 from .report import smallest_pivot_column, warn_of_condition, warn_of_error, warn_of_rank
@@ -108,6 +108,12 @@ class Diagnosis:
         """The null space of A, if there is one."""
         return self.nulls.get("N")
 
+    @property
+    def hides_nulls(self) -> bool:
+        """Whether a device has replaced more pivots than null vectors are found: some may hide."""
+        null, factor = self.null_space, self.factor
+        return factor.asynchronous and null is not None and null.columns.size < factor.perturbed
+
     # --- of a factor -------------------------------------------------------------------------
 
     def examine(
@@ -140,7 +146,7 @@ class Diagnosis:
         if factor.symbolic.n == 0 or not self.hidden:
             return
         if is_mixed(factor):
-            _demand_condition(factor, self.pivot_ratio)
+            demand_condition(factor, self.pivot_ratio)
             self.nulls["N"] = None
             return
         condition = measured_condition(factor) if self.measures else None
@@ -157,7 +163,7 @@ class Diagnosis:
             self.seek_nulls()
         known = self.condition_known("N", factor.matrix_dtype)
         if self.null_space is None and not (known is not None and known.solved):
-            _demand_solutions(factor, refined)
+            demand_solutions(factor, refined)
 
     def is_suspected(self) -> bool:
         """Return whether, by its condition number, A may be singular in all scalings.
@@ -186,8 +192,12 @@ class Diagnosis:
         self.nulls = {"N": None if self.regular else null}
         if self.null_space is None or self.singular == "allow":
             return
-        columns, n = self.null_space.columns, self.factor.symbolic.n
+        factor, columns, n = self.factor, self.null_space.columns, self.factor.symbolic.n
         if self.singular == "raise":
+            if self.hides_nulls:
+                raise SingularMatrixError.numerical(
+                    smallest_pivot_column(factor), dtype=factor.matrix_dtype
+                )
             raise SingularMatrixError.of_rank(n, columns)
         warn_of_rank(n, columns.size)
 
@@ -295,7 +305,7 @@ class Diagnosis:
                 return compared
         estimate = solution_condition(solution, roughly=not anew)
         if is_mixed(factor):
-            _require_condition(estimate, eps)
+            require_condition(estimate, eps)
         elif self._may_be_singular(eps):
             estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
         if estimate.condition * eps > 0.1 and "N" not in self.nulls and self.hidden:
@@ -359,40 +369,3 @@ class Diagnosis:
     def _key(self, trans: str, dtype: np.dtype) -> tuple[bool, float]:
         """Return whether |op(A)| may differ from |A|, and the precision of solutions."""
         return trans != "N" and not self.factor.symbolic.method.one_triangle, eps_of(dtype)
-
-
-def _demand_solutions(
-    factor: NumericFactor, refined: Callable[[np.ndarray], BackwardErrors | None]
-) -> None:
-    """Raise if a factor with small pivots gives no accurate solutions: see `are_accurate`."""
-    b = np.random.default_rng(0).standard_normal((factor.symbolic.n, 1)).astype(factor.dtype)
-    rows = 1.0 if factor.scaling is None else factor.scaling.row[:, None]
-    with np.errstate(all="ignore"):
-        b = np.asfortranarray((b / rows).astype(factor.dtype))
-    b[~np.isfinite(b)] = 0
-    errors = refined(b)
-    if errors is None or not are_accurate(errors, float(np.finfo(factor.dtype).eps)):
-        raise SingularMatrixError.numerical(
-            smallest_pivot_column(factor), dtype=factor.matrix_dtype
-        )
-
-
-def _demand_condition(factor: NumericFactor, pivot_ratio: float) -> None:
-    """Raise if pivots in single precision are rounding errors, unless A is well-conditioned."""
-    if factor.perturbed or factor.nulls.size:
-        raise ImpreciseError("pivots are zero or were replaced")
-    if pivot_ratio >= NOISE * np.finfo(factor.dtype).eps:
-        return  # solves will show it
-    system = factor.system("N", factor.matrix_dtype)
-    B = factor.upload(np.ones((factor.symbolic.n, 1), factor.matrix_dtype, order="F"))
-    X, errors, _ = refine.solve(system, B, None, True)
-    if errors is None or errors.insufficient(system.limits):
-        raise ImpreciseError("refinement does not converge")
-    solution = Solution(factor, "N", X, B, errors)
-    _require_condition(solution_condition(solution, roughly=True), system.eps)
-
-
-def _require_condition(estimate: ConditionEstimate, eps: float) -> None:
-    """Raise, for a factor in double precision, if the estimate needs a warning."""
-    if not estimate.condition * eps <= THRESHOLDS.warned:
-        raise ImpreciseError(f"the condition number is about {estimate.condition:.0e}")

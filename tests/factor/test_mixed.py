@@ -12,9 +12,9 @@ import frontal.gpu.runtime.device
 from frontal import errors, problems
 from frontal.cpu.backend import CpuBackend
 from frontal.factor.condition import ConditionEstimate
-from frontal.factor.diagnosis import ImpreciseError, _demand_condition, _require_condition
+from frontal.factor.demands import demand_condition, require_condition
 from frontal.factor.factor_condition import factor_condition
-from frontal.factor.mixed import require_range, require_refinement
+from frontal.factor.mixed import ImpreciseError, require_range, require_refinement
 
 from ..matrices import tridiagonal
 
@@ -206,12 +206,12 @@ def test_factor_in_single_estimates_no_large_condition():
         (require_range, ([2.0**60, 2.0**-60],), ([2.0**61],)),
         (require_range, ([],), ([1.0, 2.0**-61],)),
         (
-            _require_condition,
+            require_condition,
             (ConditionEstimate(0.01 / EPS, ()), EPS),
             (ConditionEstimate(0.02 / EPS, ()), EPS),
         ),
         (
-            _require_condition,
+            require_condition,
             (ConditionEstimate(1.0, ()), EPS),
             (ConditionEstimate(np.nan, ()), EPS),
         ),
@@ -227,11 +227,11 @@ def test_single_pivots_of_rounding_need_a_condition():
     """The factor of a matrix of condition 1e12, whose last pivot in single is noise."""
     A = conditioned(1e4, positive=False)
     factor = frontal.factorize(A, precision="mixed", backend="cpu")._numbers.factor
-    _demand_condition(factor, 1e-9)
+    demand_condition(factor, 1e-9)
     factor.matrix.data[:] = conditioned(1e13, positive=False).data
-    _demand_condition(factor, 1e-3)
+    demand_condition(factor, 1e-3)
     with pytest.raises(ImpreciseError):
-        _demand_condition(factor, 1e-9)
+        demand_condition(factor, 1e-9)
 
 
 def test_steps_as_bool_are_refused():

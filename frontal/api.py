@@ -109,7 +109,7 @@ def solve(
     dtype = np.result_type(_dtype_of(A), _dtype_of(b))
     if not np.issubdtype(_dtype_of(A), np.complexfloating) and dtype.kind == "c":
         dtype = np.finfo(dtype).dtype  # a real factor solves for real and imaginary parts
-    options = _AnalysisOptions(kind, ordering, backend)
+    options = AnalysisOptions(kind, ordering, backend)
     known = options.lookup(A, triangle) if dtype == _dtype_of(A) else None
     if known is None:
         matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
@@ -177,9 +177,16 @@ def analyze(
     >>> analysis.method, analysis.n
     ('cholesky', 512)
     """
-    options = _AnalysisOptions(kind, ordering, backend, reuse, progress)
-    matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite)
-    warn_of_lone_triangle(matrix, kind)
+    options = AnalysisOptions(kind, ordering, backend, reuse, progress)
+    return analyzed(A, options, triangle=triangle, check_finite=check_finite)
+
+
+def analyzed(
+    A: MatrixLike, options: AnalysisOptions, triangle: str | None = None, check_finite: bool = True
+) -> Analysis:
+    """Return the result of `analyze`."""
+    matrix = to_canonical(A, triangle, kind=options.kind, check_finite=check_finite)
+    warn_of_lone_triangle(matrix, options.kind)
     try:
         return options.analyze(matrix)
     except SingularMatrixError:
@@ -267,7 +274,7 @@ def factorize(
     more["progress"] = progress
     if analysis is not None:
         return analysis.factorize(A, triangle=triangle, check_finite=check_finite, **more)
-    options = _AnalysisOptions(kind, ordering, backend, reuse, progress)
+    options = AnalysisOptions(kind, ordering, backend, reuse, progress)
     known = options.lookup(A, triangle)
     if known is None:
         matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
@@ -276,14 +283,15 @@ def factorize(
     return Factor.from_matrix(*known, **more)
 
 
-class _AnalysisOptions(NamedTuple):
-    """The options of `analyze`."""
+class AnalysisOptions(NamedTuple):
+    """The options of `analyze`; for `alone` see `SymbolicOptions`."""
 
     kind: str
     ordering: ArrayLike
     backend: str
     reuse: int = 1
     progress: Progress | None = None
+    alone: bool = True
 
     @property
     def allow_cache(self) -> bool:
@@ -313,7 +321,7 @@ class _AnalysisOptions(NamedTuple):
         try:
             return Analysis.from_matrix(
                 matrix,
-                choices=SymbolicOptions(ordering, perm, self.reuse),
+                choices=SymbolicOptions(ordering, perm, self.reuse, alone=self.alone),
                 backend=self.backend,
                 fallback=_falls_back(self.kind, matrix),
                 progress=self.progress,

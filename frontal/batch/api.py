@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..api import analyze
+from ..api import AnalysisOptions, analyzed
 from ..backend.choose import resolved
 from ..errors import FrontalError, NonFiniteInputError, SingularMatrixError
 from ..factor.analyzed import Analyzed
@@ -179,8 +179,8 @@ def _analyzed(matrix: Canonical, kind: str, ordering: ArrayLike, backend: str) -
 
     It has the final method, and delayed pivots are moved up.
     """
-    options = {"kind": kind, "ordering": ordering, "backend": backend}
-    analysis = analyze(matrix.A, reuse=_REUSE, **options).frontal
+    options = AnalysisOptions(kind, ordering, backend, _REUSE, alone=False)
+    analysis = analyzed(matrix.A, options).frontal
     try:
         return Factor.from_matrix(matrix, analysis).analysis
     except (FrontalError, ValueError):

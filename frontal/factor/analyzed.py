@@ -320,7 +320,7 @@ class Analyzed(Versioned):
 
     def as_general(self, matrix: Canonical) -> Self:
         """Return the analysis of the same pattern, in the same order, for LU."""
-        choices = SymbolicOptions("given", self.perm)
+        choices = SymbolicOptions("given", self.perm, alone=self.choices.alone)
         return self.from_matrix(matrix, LU, choices, backend=self.backend, asked=self.choices)
 
     def as_indefinite(self) -> Self:
@@ -346,12 +346,14 @@ class Analyzed(Versioned):
         log.info("no acceptable pivots in this order: pairing each tiny diagonal entry")
         method = self.symbolic.method
         more = {"backend": self.backend, "fallback": self.fallback}
-        return self.from_matrix(matrix, method, SymbolicOptions(pairs="all"), **more)
+        choices = SymbolicOptions(pairs="all", alone=self.choices.alone)
+        return self.from_matrix(matrix, method, choices, **more)
 
     def unpaired(self, matrix: Canonical) -> Self:
         """Return an analysis for LU with rows moved, after pairs gave no pivots."""
         log.info("no acceptable pivots with pairs of columns: permuting rows instead")
-        return self.from_matrix(matrix, LU, SymbolicOptions(pairs="none"), backend=self.backend)
+        choices = SymbolicOptions(pairs="none", alone=self.choices.alone)
+        return self.from_matrix(matrix, LU, choices, backend=self.backend)
 
     def snapshot(self, matrix: Canonical) -> Canonical:
         """Return the matrix with values that the user cannot change: a copy unless `owned`."""

@@ -80,7 +80,7 @@ def _key(
     values = looks_at_values(matrix, method)
     machines = machine(0.0), machine(np.inf), repr(MACHINES)
     environment = thread_count(), metis.available()  # both decide which orderings are tried
-    chosen = choices.ordering, choices.reuse, choices.pairs
+    chosen = choices.ordering, choices.reuse, choices.pairs, choices.alone
     about = SOURCES, FORMAT, matrix.n, method.name, machines, environment, chosen, values
     digest = hashlib.blake2b(repr(about).encode(), digest_size=20)
     arrays = [matrix.indptr, matrix.indices]

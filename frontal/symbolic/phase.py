@@ -114,12 +114,15 @@ class SymbolicOptions(NamedTuple):
     pairs : {"auto", "all", "none"}
         For a symmetric pattern with tiny diagonal entries: the columns that share a front with a
         partner, stranded columns or all. With ``"none"`` LU permutes rows.
+    alone : bool
+        The matrix is factorized by itself: a GPU may wait for the longest path of its fronts.
     """
 
     ordering: str = "auto"
     perm: np.ndarray | None = None
     reuse: int = 1
     pairs: Pairs = "auto"
+    alone: bool = True
 
 
 class SymbolicOutcome(NamedTuple):
@@ -329,6 +332,8 @@ def _ordered(graph: Graph, partner: np.ndarray | None, options: PhaseOptions) ->
         cost = cost._replace(front=cost.front / work)
     # LU stores two triangles; for L·D·Lᴴ larger fronts offer more pivots, so stored zeros are free
     cost = cost._replace(stored=0.0 if method.indefinite else work * cost.stored)
+    if not choices.alone:
+        cost = cost._replace(latency=0.0)
     return _Ordered(graph, chosen, fronts_of(perm, parent, count, tie, cost))
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import frontal
 from frontal import problems
+from frontal.api import analyzed as analyzed_by
 from frontal.backend.protocol import panel_offsets
 from frontal.cpu.layout import HostLayout
 from frontal.ordering import order
@@ -212,6 +213,23 @@ def test_fronts_that_wait_for_one_child_are_merged_with_it():
         parent = n - 1 - (n - 2 - j) // 2
         tree[parent, j] = tree[j, parent] = 1
     assert fronts_by_path(tree.tocsc()) == (n, 8)
+
+
+def test_fronts_of_many_systems_are_merged_by_their_work(monkeypatch):
+    """A machine that works on many systems waits for the fronts of none."""
+    n, seen = 255, []
+    path = sp.diags_array([1.0, n, 1.0], offsets=[-1, 0, 1], shape=(n, n), format="csc")
+    merged = fronts_by_path(path)[0]
+
+    def noted(A, options):
+        seen.append(analyzed_by(A, options))
+        return seen[-1]
+
+    monkeypatch.setattr("frontal.batch.api.analyzed", noted)
+    with fronts_cost(**PATH):
+        factors = frontal.factorize_batch(path, np.tile(path.data, (2, 1)), backend="cpu")
+    assert seen[0].n_fronts > 8 * merged
+    assert np.allclose(path @ factors.solve(np.ones((2, n)))[1], 1)
 
 
 def test_the_pace_is_that_of_the_backend(monkeypatch):

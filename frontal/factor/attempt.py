@@ -241,21 +241,12 @@ class Attempt:
             raise NullPivotsUnproven
 
     def _refuse_inconsistent(self, solver: FactorSolver) -> None:
-        """Raise if a fallback exists and the factor is not good enough for a singular matrix.
-
-        It does not solve consistent systems, or its replaced pivots hide the null vectors.
-        """
-        if self.analysis.engine.fallback is None:
+        """Raise if the factor does not solve consistent singular systems and a fallback exists."""
+        if solver.verdict.null_space is None:
             return
-        factor, verdict = solver.factor, solver.verdict
-        if verdict.null_space is None:
-            hides = verdict.hidden and factor.perturbed and not (verdict.regular or self.mixed)
-            detail = "no null vectors are found" if hides and verdict.is_suspected() else ""
-        else:
-            good = not verdict.hides_nulls and solver.fixes()
-            detail = "" if good else "consistent systems are not solved"
-        if detail:
-            column, dtype = smallest_pivot_column(factor), factor.matrix_dtype
+        if self.analysis.engine.fallback is not None and not solver.fixes():
+            column = smallest_pivot_column(solver.factor)
+            detail, dtype = "consistent systems are not solved", solver.factor.matrix_dtype
             raise SingularMatrixError.numerical(column, detail, dtype=dtype)
 
     def _refuse_outdated(self, solver: FactorSolver) -> None:

@@ -108,12 +108,6 @@ class Diagnosis:
         """The null space of A, if there is one."""
         return self.nulls.get("N")
 
-    @property
-    def hides_nulls(self) -> bool:
-        """Whether a device has replaced more pivots than null vectors are found: some may hide."""
-        null, factor = self.null_space, self.factor
-        return factor.asynchronous and null is not None and null.columns.size < factor.perturbed
-
     # --- of a factor -------------------------------------------------------------------------
 
     def examine(
@@ -157,7 +151,7 @@ class Diagnosis:
             return
         if self.singular == "raise" and not self.regular:
             self._refuse_proved()
-        if self.regular or not self.is_suspected():
+        if self.regular or not self._is_suspected():
             self.nulls["N"] = None
         else:
             self.seek_nulls()
@@ -165,7 +159,7 @@ class Diagnosis:
         if self.null_space is None and not (known is not None and known.solved):
             demand_solutions(factor, refined)
 
-    def is_suspected(self) -> bool:
+    def _is_suspected(self) -> bool:
         """Return whether, by its condition number, A may be singular in all scalings.
 
         The norm of |A^-1| |A| is at least its spectral radius, which is about 1/eps if a matrix is
@@ -186,18 +180,24 @@ class Diagnosis:
         return seems and self._may_be_singular(eps_of(self.factor.dtype))
 
     def seek_nulls(self) -> None:
-        """Find the null space of A; raise or warn, by `singular`, if there is one."""
-        null = null_space(self.factor)
+        """Find the null space of A; raise or warn, by `singular`, if there is one.
+
+        If a device has replaced more pivots than null vectors are found, some may be hidden: this
+        raises an error without a rank, after which the CPU factorizes A.
+        """
+        factor, n = self.factor, self.factor.symbolic.n
+        null = null_space(factor)
         self.regular = null is not None and not null.columns.size
         self.nulls = {"N": None if self.regular else null}
+        found = 0 if null is None else null.columns.size
+        if factor.asynchronous and not self.regular and found < factor.perturbed:
+            raise SingularMatrixError.numerical(
+                smallest_pivot_column(factor), dtype=factor.matrix_dtype
+            )
         if self.null_space is None or self.singular == "allow":
             return
-        factor, columns, n = self.factor, self.null_space.columns, self.factor.symbolic.n
+        columns = self.null_space.columns
         if self.singular == "raise":
-            if self.hides_nulls:
-                raise SingularMatrixError.numerical(
-                    smallest_pivot_column(factor), dtype=factor.matrix_dtype
-                )
             raise SingularMatrixError.of_rank(n, columns)
         warn_of_rank(n, columns.size)
 

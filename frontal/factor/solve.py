@@ -107,7 +107,7 @@ class FactorSolver:
         self, outcome: FastSolution, known: Condition | None, last: WeightedCondition | None
     ) -> bool:
         """Return whether the weights of a solution show that it needs no warning: see `bounded`."""
-        if outcome.ratios is None or outcome.error < 0:
+        if outcome.ratios is None:
             return False
         precision = max(outcome.normwise, eps_of(self.dtype))
         estimate = bounded(precision, known, last, outcome.ratios[0], outcome.ratios[-1])

@@ -214,18 +214,19 @@ class VectorSolver:
         If the last solution needed a correction, and the graph does nothing but solve, the first
         correction of this one is enqueued at once.
         """
-        begun, x = alone and self._expects_correction and self._can_correct(), None
+        corrections = self._ready_corrections() if alone and self._expects_correction else None
+        x = None
         run()
-        if begun and self._corrections is not None:
-            self._corrections.begin()
-            self._device.wait()
-        else:
+        if corrections is None:
             x = self._weighed(on_device, weighing)
+        else:
+            corrections.begin()
+            self._device.wait()
         norms = self._norms.host.tolist()[:6]
         error = self._judge.error(norms)
         self._expects_correction = error < 0 and bool(np.isfinite(norms).all())
         if self._expects_correction:
-            error, norms = self._corrected(factor, norms, begun)
+            error, norms = self._corrected(factor, norms, corrections is not None)
         if x is None or self._expects_correction:
             x = self._weighed(on_device, weighing)
         return x, error, norms
@@ -265,8 +266,10 @@ class VectorSolver:
         device.wait()
         return self._fetched.host.copy()
 
-    def _can_correct(self) -> bool:
-        return self._corrections is not None and self._has(self._corrections)
+    def _ready_corrections(self) -> VectorCorrections | None:
+        """Return the corrections, if they were made and their memory still exists."""
+        ready = self._corrections is not None and self._has(self._corrections)
+        return self._corrections if ready else None
 
     def _corrected(
         self, factor: SystemSource, norms: list[float], begun: bool
@@ -275,10 +278,12 @@ class VectorSolver:
 
         See `VectorCorrections.improve` for `begun`.
         """
-        if self._corrections is None or not self._has(self._corrections):
+        corrections = self._ready_corrections()
+        if corrections is None:
             system = factor.system(self._trans, self._dtype)
-            self._corrections = VectorCorrections(self._device, system, self._solved, self._judge)
-        return self._corrections.improve(norms, begun), self._corrections.norms
+            corrections = VectorCorrections(self._device, system, self._solved, self._judge)
+            self._corrections = corrections
+        return corrections.improve(norms, begun), corrections.norms
 
 
 def _read_of(factor: Resident) -> tuple[bool, tuple[Array | None, ...]]:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._typing import Untyped
-from ...backend.protocol import FastSolution, Health, HostFactor
+from ...backend.protocol import Health, HostFactor
 from ...matrix.canonical import Canonical, on_device, working_dtype
 from ...matrix.exact import refuse_inexact
 from ...matrix.value_map import ValueMap
+from ...numeric.linear_system import FastSolution
 from ...numeric.method import tiny_pivot
 from ...symbolic.delayed_plan import movable
 from ...symbolic.matching import Matching

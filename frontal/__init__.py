@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         PerformanceWarning,
         SingularMatrixError,
         SolutionOverflowError,
+        StaleFactorError,
         TriangleWarning,
     )
     from .factor.analysis import Analysis
@@ -66,6 +67,7 @@ _HOME = {
     "PerformanceWarning": "errors",
     "SingularMatrixError": "errors",
     "SolutionOverflowError": "errors",
+    "StaleFactorError": "errors",
     "TriangleWarning": "errors",
 }
 _MODULES = ("gpu", "io", "linalg", "ordering", "problems")
@@ -90,6 +92,7 @@ __all__ = [
     "SolutionOverflowError",
     "SolveInfo",
     "Solver",
+    "StaleFactorError",
     "TriangleWarning",
     "analyze",
     "factorize",

@@ -229,6 +229,31 @@ class NumericFactor(Protocol):
         """
         ...
 
+    # --- derivatives -------------------------------------------------------------------------
+
+    def entry_products(
+        self, order: ValueMap, R: Vectors, C: Vectors, diagonal: float, beside: float
+    ) -> Vectors:
+        """Return the product of row i of R and row j of C for each value (i, j), in their order.
+
+        Parameters
+        ----------
+        order : ValueMap
+            Order of the values.
+        R, C : (n, k) arrays
+            Of one scalar type.
+        diagonal, beside : float
+            Factors of the products on the diagonal and beside it.
+        """
+        ...
+
+    def residual_with(self, values: Untyped, X: Vectors, B: Vectors, trans: str) -> Vectors:
+        """Return B - op(M) X for a matrix M of this pattern, whose values are by columns.
+
+        All arrays are real, or all are complex.
+        """
+        ...
+
     # --- new values --------------------------------------------------------------------------
 
     def device_values(self, A: Untyped, order: ValueMap) -> tuple[Untyped, ValueMap] | None:

@@ -55,9 +55,9 @@ class Derivatives:
         Returns
         -------
         values_bar : array of the shape of ``A.data``, real if A is
-            Gradient for the values of A in the order of `refactorize`. If A was factorized as a
-            symmetric or Hermitian matrix, the gradient is one, too: half of it for each of two
-            stored triangles, the sum for a triangle stored alone.
+            Gradient for the values of A in the order of `refactorize`. If `kind` has promised a
+            symmetric or Hermitian matrix, so is the gradient; a triangle that is stored alone has
+            the sum of both triangles.
         b_bar : array of x's shape
             Gradient for b: the solution with the adjoint of op(A) for `x_bar`.
 
@@ -92,7 +92,8 @@ class Derivatives:
             rows, columns = Y, X.conj()
         else:
             rows, columns = (X.conj(), Y) if trans == "T" else (X, Y.conj())
-        values_bar = restore(_gradient(factor, order, rows, columns))
+        promised = factor.symbolic.method.one_triangle and not self._numbers.analysis.fallback
+        values_bar = restore(_gradient(factor, order, rows, columns, promised))
         return values_bar.reshape(order.shape), b_bar
 
     def solve_jvp(
@@ -197,15 +198,18 @@ def _joined(factor: NumericFactor, *blocks: Vectors) -> Vectors:
     return joined
 
 
-def _gradient(factor: NumericFactor, order: ValueMap, rows: Vectors, columns: Vectors) -> Vectors:
+def _gradient(
+    factor: NumericFactor, order: ValueMap, rows: Vectors, columns: Vectors, symmetric: bool
+) -> Vectors:
     """Return minus the products of rows i and columns j for the values (i, j) of A.
 
-    A value that stands for two entries of a symmetric or Hermitian matrix has both their products.
+    A value that stands for two entries of a symmetric or Hermitian matrix has both their products,
+    and if A must be `symmetric`, each of two entries has their mean.
     """
     method, half = factor.symbolic.method, order.triangle
     adjoint = method.adjoint if half is None else half.adjoint
     diagonal = beside = -1.0
-    if half is not None or method.one_triangle:
+    if half is not None or symmetric:
         mirrored = (columns.conj(), rows.conj()) if adjoint else (columns, rows)
         rows, columns = (
             _joined(factor, *pair) for pair in zip((rows, columns), mirrored, strict=True)

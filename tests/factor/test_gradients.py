@@ -65,6 +65,16 @@ def test_gradients_of_symmetric_matrices_are_symmetric():
         assert abs(A - mirror).max() <= 1e-15 * abs(A).max()
 
 
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_without_a_promise_of_symmetry_each_value_counts_alone(dtype):
+    A, rng = system("hermitian", dtype)
+    factor, rhs = frontal.factorize(A), vectors(rng, N, dtype)
+    assert factor.analysis.kind == ("symmetric" if dtype == "f8" else "hermitian")
+    alone = frontal.factorize(A, kind="general")
+    values_bar, wanted = (one.solve_vjp(one.solve(rhs), rhs)[0] for one in (factor, alone))
+    np.testing.assert_allclose(values_bar, wanted, rtol=0, atol=1e-13 * abs(wanted).max())
+
+
 def test_gradients_are_of_the_values_of_the_last_refactorization():
     A, rng = system("general", "f8")
     factor, rhs = frontal.factorize(A, kind="general"), vectors(rng, N, "f8")

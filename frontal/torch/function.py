@@ -6,12 +6,23 @@ Its derivatives call the function itself, so that they have derivatives, too. Gr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 import torch
 
-if TYPE_CHECKING:
-    from .pattern import Pattern
+from .._typing import Untyped
+
+
+class DirectSolver(Protocol):
+    """Solutions with the matrices of a pattern, unknown to autograd; see `Pattern`."""
+
+    rows: torch.Tensor
+    columns: torch.Tensor
+    symmetry: str | None
+
+    def solved(self, values: torch.Tensor, b: torch.Tensor, trans: str) -> torch.Tensor:
+        """Return x for values (count,) and b (n, k), or both with a batch axis before."""
+        ...
 
 
 class SolveFunction(torch.autograd.Function):
@@ -19,13 +30,13 @@ class SolveFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        values: torch.Tensor, b: torch.Tensor, pattern: Pattern, trans: str
+        values: torch.Tensor, b: torch.Tensor, pattern: DirectSolver, trans: str
     ) -> torch.Tensor:
         """Return x."""
         return pattern.solved(values, b, trans)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    def setup_context(ctx: Untyped, inputs: tuple[Untyped, ...], output: torch.Tensor) -> None:
         """Keep what derivatives need."""
         values, _, ctx.pattern, ctx.trans = inputs
         ctx.set_materialize_grads(False)
@@ -33,7 +44,7 @@ class SolveFunction(torch.autograd.Function):
         ctx.save_for_forward(values, output)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: Untyped, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         """Return the gradients for values and b."""
         (x_bar,) = gradients
         if x_bar is None:
@@ -50,7 +61,7 @@ class SolveFunction(torch.autograd.Function):
         return values_bar, b_bar, None, None
 
     @staticmethod
-    def jvp(ctx: Any, *changes: torch.Tensor | None) -> torch.Tensor:
+    def jvp(ctx: Untyped, *changes: torch.Tensor | None) -> torch.Tensor:
         """Return the derivative of x along changes of values and b."""
         (values, x), (values_dot, b_dot) = ctx.saved_tensors, changes[:2]
         rhs = torch.zeros_like(x) if b_dot is None else b_dot
@@ -60,9 +71,9 @@ class SolveFunction(torch.autograd.Function):
 
     @staticmethod
     def vmap(
-        info: Any,
-        in_dims: tuple[Any, ...],
-        *inputs: Any,
+        info: Untyped,
+        in_dims: tuple[Untyped, ...],
+        *inputs: Untyped,
     ) -> tuple[torch.Tensor, int]:
         """Solve for one more batch axis of values, of b, or of both."""
         (values, b, pattern, trans), (of_values, of_b) = inputs, in_dims[:2]
@@ -78,7 +89,7 @@ class SolveFunction(torch.autograd.Function):
         return x.unflatten(0, b.shape[:2]), 0
 
 
-def _gradient(pattern: Pattern, y: torch.Tensor, x: torch.Tensor, trans: str) -> torch.Tensor:
+def _gradient(pattern: DirectSolver, y: torch.Tensor, x: torch.Tensor, trans: str) -> torch.Tensor:
     """Return the gradient for the values by the solutions of both systems."""
     if trans == "N":
         rows, columns = y, x.conj()
@@ -91,13 +102,15 @@ def _gradient(pattern: Pattern, y: torch.Tensor, x: torch.Tensor, trans: str) ->
     return (gradient + (mirrored.conj() if pattern.symmetry == "hermitian" else mirrored)) / 2
 
 
-def _products(pattern: Pattern, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+def _products(pattern: DirectSolver, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
     """Return the products of row i and row j of two blocks of vectors for all entries (i, j)."""
     left = rows.index_select(-2, pattern.rows)
     return (left * columns.index_select(-2, pattern.columns)).sum(-1)
 
 
-def _product(pattern: Pattern, values: torch.Tensor, x: torch.Tensor, trans: str) -> torch.Tensor:
+def _product(
+    pattern: DirectSolver, values: torch.Tensor, x: torch.Tensor, trans: str
+) -> torch.Tensor:
     """Return op(M) x for the matrix M of these values."""
     to, from_ = pattern.rows, pattern.columns
     if trans != "N":

@@ -6,8 +6,6 @@ tensor: PyTorch does not add up gradients in CSC.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from .._typing import Untyped
@@ -103,14 +101,14 @@ class ValuesFunction(torch.autograd.Function):
     """The values of a sparse tensor; the gradient for the tensor has its indices."""
 
     @staticmethod
-    def forward(ctx: Any, A: torch.Tensor, structure: Structure) -> torch.Tensor:
+    def forward(ctx: Untyped, A: torch.Tensor, structure: Structure) -> torch.Tensor:
         """Return a copy of the values."""
         ctx.structure = structure
         A = A.detach()
         return (A._values() if A.layout == torch.sparse_coo else A.values()).clone()
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+    def backward(ctx: Untyped, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
         """Return the gradient for the tensor."""
         return _GradientFunction.apply(*gradients, ctx.structure), None
 
@@ -119,11 +117,11 @@ class _GradientFunction(torch.autograd.Function):
     """The sparse gradient of values, which second derivatives take apart again."""
 
     @staticmethod
-    def forward(ctx: Any, values: torch.Tensor, structure: Structure) -> torch.Tensor:
+    def forward(ctx: Untyped, values: torch.Tensor, structure: Structure) -> torch.Tensor:
         ctx.structure = structure
         return structure.gradient(values.detach())
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+    def backward(ctx: Untyped, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
         (G,), structure = gradients, ctx.structure
         return structure.entries_of(G) * structure.shares(G.dtype), None

@@ -112,9 +112,9 @@ def _product(
     pattern: DirectSolver, values: torch.Tensor, x: torch.Tensor, trans: str
 ) -> torch.Tensor:
     """Return op(M) x for the matrix M of these values."""
-    to, from_ = pattern.rows, pattern.columns
+    rows, columns = pattern.rows, pattern.columns
     if trans != "N":
-        to, from_ = from_, to
+        rows, columns = columns, rows
     values = values.conj() if trans == "H" else values
-    terms = values.unsqueeze(-1) * x.index_select(-2, from_)
-    return torch.zeros_like(x).index_add(-2, to, terms)
+    terms = values.unsqueeze(-1) * x.index_select(-2, columns)
+    return torch.zeros_like(x).index_add(-2, rows, terms)

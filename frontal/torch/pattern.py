@@ -47,7 +47,7 @@ class Pattern:
     >>> values.requires_grad = True
     >>> x = pattern.solve(values, torch.ones(2, 3, dtype=torch.float64))
     >>> x.sum().backward()
-    >>> values.grad[0].tolist()
+    >>> [round(x, 6) for x in values.grad[0].tolist()]
     [-1.0, -0.25, -0.0625]
     """
 

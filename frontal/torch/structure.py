@@ -11,7 +11,7 @@ import torch
 from .._typing import Untyped
 from .pattern import Pattern
 
-COMPRESSED = {torch.sparse_csr: "crow", torch.sparse_csc: "ccol"}
+COMPRESSED = torch.sparse_csr, torch.sparse_csc
 
 
 class Structure:

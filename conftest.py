@@ -16,7 +16,9 @@ NEEDS_GPU = (
 )
 
 # adapters that are not collected without their library
-collect_ignore = [f"frontal/{name}" for name in ("torch",) if not importlib.util.find_spec(name)]
+collect_ignore = [
+    f"frontal/{name}" for name in ("torch", "jax") if not importlib.util.find_spec(name)
+]
 
 
 def pytest_collection_modifyitems(items):

@@ -7,9 +7,9 @@ import scipy.sparse as sp
 import torch
 
 from .._typing import Untyped
+from ..batch.recent import PatternFactors
 from ..matrix.canonical import KINDS, require_kind
 from .arrays import array_of, host_array_of, tensor_of
-from .factors import PatternFactors
 from .function import SolveFunction
 
 _SYMMETRY = {"spd": "hermitian", "hermitian": "hermitian", "symmetric": "symmetric"}

@@ -2,42 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-
 import torch
 
 from .._typing import Untyped
+from ..batch.recent import RecentPatterns
 from .pattern import Pattern
 from .structure import COMPRESSED, Structure, ValuesFunction
 
-_MAX_PATTERNS = 8  # patterns whose analyses and factors are kept
-
-
-class _RecentPatterns:
-    """The last patterns by their index tensors and options, the last used one at the end."""
-
-    def __init__(self) -> None:
-        self._known: list[tuple[Structure, dict[str, Untyped], Pattern]] = []
-        self._lock = threading.Lock()
-
-    def pattern_of(
-        self, structure: Structure, options: dict[str, Untyped]
-    ) -> tuple[Structure, Pattern]:
-        """Return a structure with the same indices that is kept, and its pattern."""
-        with self._lock:
-            for k in reversed(range(len(self._known))):
-                known, known_options, pattern = self._known[k]
-                if known_options == options and known.equals(structure):
-                    self._known.append(self._known.pop(k))
-                    return known, pattern
-            structure.keep()
-            pattern = structure.pattern(options)
-            self._known.append((structure, options, pattern))
-            del self._known[:-_MAX_PATTERNS]
-            return structure, pattern
-
-
-_recent = _RecentPatterns()
+_recent: RecentPatterns[Pattern] = RecentPatterns()
 
 
 def solve(

@@ -1,25 +1,70 @@
-"""The factors of the last values of a pattern, found again by these values."""
+"""The last patterns and the factors of their last values, found again by indices and values.
+
+Functions of arrays, as those of PyTorch and JAX are, factorize each matrix once this way, and never
+use the factor of another one.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._typing import Untyped
 from ..api import analyze
-from ..batch.api import factorize_batch
-from ..batch.factors import BatchFactor
 from ..factor.analysis import Analysis
 from ..factor.factor import Factor
-from .arrays import equal
+from .api import factorize_batch
+from .factors import BatchFactor
+from .input import module_of, on_host
 
 _REUSE = 100  # factorizations over which the cost of an ordering is spread
 
+_MAX_PATTERNS = 8  # patterns whose analyses and factors are kept
+
 F = TypeVar("F", Factor, BatchFactor)
+P = TypeVar("P", covariant=True)
+
+
+class IndexArrays(Protocol[P]):
+    """The indices of a sparse matrix, from which a solver for its pattern is made."""
+
+    def equals(self, other: Untyped) -> bool:
+        """Return whether the indices of both are equal."""
+        ...
+
+    def keep(self) -> None:
+        """Copy the indices, which the user may change."""
+        ...
+
+    def pattern(self, options: dict[str, Untyped]) -> P:
+        """Return the solver."""
+        ...
+
+
+class RecentPatterns(Generic[P]):
+    """The last patterns by their indices and options, the last used one at the end."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[IndexArrays[P], dict[str, Untyped], P]] = []
+        self._lock = threading.Lock()
+
+    def pattern_of(self, indices: IndexArrays[P], options: dict[str, Untyped]) -> tuple[Untyped, P]:
+        """Return equal indices that are kept, and the solver for their pattern."""
+        with self._lock:
+            for k in reversed(range(len(self._known))):
+                known, known_options, pattern = self._known[k]
+                if known_options == options and known.equals(indices):
+                    self._known.append(self._known.pop(k))
+                    return known, pattern
+            indices.keep()
+            pattern = indices.pattern(options)
+            self._known.append((indices, options, pattern))
+            del self._known[:-_MAX_PATTERNS]
+            return indices, pattern
 
 
 class RecentFactors(Generic[F]):
@@ -32,7 +77,7 @@ class RecentFactors(Generic[F]):
     def factor_of(self, values: Untyped) -> F:
         """Return the factor of these values; the factor used least recently may be overwritten."""
         for k in reversed(range(len(self._known))):
-            if equal(self._known[k][0], values):
+            if _equal(self._known[k][0], values):
                 self._known.append(self._known.pop(k))
                 return self._known[-1][1]
         factor = None
@@ -79,14 +124,15 @@ class PatternFactors:
             return recent.factor_of(values).solve(b, trans)
 
     def _factorized(self, values: Untyped) -> Factor:
-        A = self._matrix(_on_host(values))
+        A = self._matrix(on_host(values))
         if self._analysis is None:
             self._analysis = analyze(A, reuse=_REUSE, **self._options)
         return self._analysis.factorize(A)
 
     def _batch(self, values: Untyped) -> BatchFactor:
-        return factorize_batch(self._matrix(_on_host(values[0])), values, **self._options)
+        return factorize_batch(self._matrix(on_host(values[0])), values, **self._options)
 
 
-def _on_host(values: Untyped) -> np.ndarray:
-    return values.get() if hasattr(values, "get") else values
+def _equal(a: Untyped, b: Untyped) -> bool:
+    """Return whether two arrays of one library have the same shape and entries; NaN differ."""
+    return a.shape == b.shape and bool(module_of(a, True).array_equal(a, b))

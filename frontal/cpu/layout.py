@@ -138,7 +138,7 @@ def refuse_beyond(required: int, memory: Memory) -> None:
 
 
 @inner
-def _allocate(start, size, count, need):
+def allocate_interval(start, size, count, need):
     """Allocate the first fit in sorted free intervals, of which the last is endless."""
     i = 0
     while i < count and size[i] < need:
@@ -150,7 +150,7 @@ def _allocate(start, size, count, need):
 
 
 @inner
-def _release(start, size, count, where, length):
+def release_interval(start, size, count, where, length):
     """Free an interval, merged with its neighbours; return the number of intervals."""
     i = count
     while i > 0 and start[i - 1] > where:
@@ -176,13 +176,13 @@ def _visit(plan, s, block, local, start, size, count):
     """
     m = plan.pointer[s + 1] - plan.pointer[s]
     if m > 0:
-        block[s] = _allocate(start, size, count, m * m)
+        block[s] = allocate_interval(start, size, count, m * m)
     used = start[count - 1]  # the start of the endless interval
     for p in range(plan.child_pointer[s], plan.child_pointer[s + 1]):
         c = plan.children[p]
         mc = plan.pointer[c + 1] - plan.pointer[c]
         if local[c] == local[s] and mc > 0:
-            count = _release(start, size, count, block[c], mc * mc)
+            count = release_interval(start, size, count, block[c], mc * mc)
     return count, used
 
 

@@ -53,20 +53,24 @@ class HostLayout:
 
     @classmethod
     def for_plan(cls, plan: Plan, method: Method, threads: int) -> HostLayout:
-        """Cut the tree for `threads` and lay out all panels and contribution blocks.
-
-        One thread needs no cut: the whole tree is one sequence in postorder, which takes the least
-        memory.
-        """
-        if threads == 1:
-            none = np.empty(0, np.int32)
-            low, root, top = none, none, np.arange(plan.parent.size, dtype=np.int32)
-        else:
-            flops = front_flops(plan.start, plan.pointer)
-            low, root, top = split_subtrees(plan.parent, flops, _SUBTREES_PER_THREAD * threads)
+        """Cut the tree for `threads` and lay out all panels and contribution blocks."""
+        low, root, top = cut_tree(plan, threads)
         block, local, shared, per_thread = lay_out_blocks(plan, low, root, top)
         panel = panel_offsets(plan, method)
         return cls(panel, low, root, top, block, local, int(shared), int(per_thread))
+
+
+def cut_tree(plan: Plan, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return `split_subtrees` of a plan for a number of threads.
+
+    One thread needs no cut: the whole tree is one sequence in postorder, which takes the least
+    memory.
+    """
+    if threads == 1:
+        none = np.empty(0, np.int32)
+        return none, none, np.arange(plan.parent.size, dtype=np.int32)
+    flops = front_flops(plan.start, plan.pointer)
+    return split_subtrees(plan.parent, flops, _SUBTREES_PER_THREAD * threads)
 
 
 def footprint(

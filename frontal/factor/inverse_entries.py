@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..cpu.inverse.entries import WantedEntries, locate
-from ..cpu.inverse.recurrence import selected_entries
-from ..errors import SolutionOverflowError
+from ..cpu.inverse.selected import selected_entries
+from ..errors import IllConditionedWarning, PerformanceWarning, SolutionOverflowError, warn
+from ..numeric.thresholds import THRESHOLDS
 from ..ordering.etree import inverse
 from ..symbolic.phase import Symbolic
 from ..symbolic.scaling import Scaling, extreme, shifted
+from .inverse_check import residual_entries
 from .replaced_pivots import require_exact_pivots
 from .solve import FactorSolver
 
@@ -38,11 +40,51 @@ def inverse_entries(solver: FactorSolver, rows: np.ndarray, columns: np.ndarray)
         If an entry is too large for its type.
     FactorMemoryError
         If the inverses of fronts do not fit.
+
+    Warns
+    -----
+    PerformanceWarning
+        If the entries by fronts are inaccurate, so that all are computed by solves.
     """
-    wanted, absent = locate_entries(solver.factor.symbolic, rows, columns)
-    values = entries_inside(solver, wanted, rows, columns)
+    values, absent = checked_entries(solver, rows, columns)
     if absent.size:
-        values[absent] = _solved_entries(solver, rows[absent], columns[absent])
+        values[absent] = solved_entries(solver, rows[absent], columns[absent])
+    return finite(values)
+
+
+def checked_entries(
+    solver: FactorSolver, rows: np.ndarray, columns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return entries of A^-1 by fronts, and the numbers of those that need solves.
+
+    These are outside of all fronts; or all, with a warning, if the entries are inaccurate.
+    """
+    factor = solver.factor
+    if not factor.symbolic.method.pivots:
+        wanted, absent = locate_entries(factor.symbolic, rows, columns)
+        return entries_inside(solver, wanted, rows, columns), absent
+    residual, size = residual_entries(factor, np.union1d(rows, columns)), rows.size
+    rows, columns = np.append(rows, residual.rows), np.append(columns, residual.columns)
+    wanted, absent = locate_entries(factor.symbolic, rows, columns)
+    values = entries_inside(solver, wanted, rows, columns)
+    if residual.accurate(values[size:]):
+        return values[:size], absent
+    warn_of_solves()
+    return values[:size], np.arange(size)
+
+
+def warn_of_solves() -> None:
+    """Warn that columns of the inverse are computed by solves."""
+    warn(
+        "columns of the inverse are computed by solves, which takes longer: the entries by fronts "
+        "are inaccurate. Likely cause: many pivots are much smaller than their columns. Try: "
+        "another ordering, or kind='general'",
+        PerformanceWarning,
+    )
+
+
+def finite(values: np.ndarray) -> np.ndarray:
+    """Return entries of an inverse; raise `SolutionOverflowError` if they are not finite."""
     if not np.isfinite(values).all():
         raise SolutionOverflowError(str(values.dtype))
     return values
@@ -72,8 +114,27 @@ def entries_inside(
         return np.zeros(rows.size, factor.dtype)
     values = selected_entries(factor.symbolic, factor.to_host(), wanted, rows.size)
     if factor.scaling is None:
+        root = np.sqrt(np.abs(factor.matrix.A.diagonal()))
+        _warn_if_ill_conditioned(np.abs(values) * root[rows] * root[columns])
         return values
+    _warn_if_ill_conditioned(np.abs(values))
     return _unscaled(values, rows, columns, factor.scaling)
+
+
+def _warn_if_ill_conditioned(scaled: np.ndarray) -> None:
+    """Warn if entries of the inverse of the scaled matrix, whose entries are about 1, are huge.
+
+    The largest one is a lower bound of the condition number of that matrix.
+    """
+    condition = float(scaled.max(initial=0.0))
+    if condition * np.finfo(scaled.dtype).eps > THRESHOLDS.warned:
+        warn(
+            "the entries of the inverse may have less than two correct digits: the condition "
+            f"number of the scaled matrix is at least {condition:.0e}. Likely causes: (a) boundary "
+            "conditions are missing, (b) equations nearly repeat each other. Try: fix one unknown "
+            "of each free motion, or remove dependent equations",
+            IllConditionedWarning,
+        )
 
 
 def _unscaled(
@@ -89,7 +150,7 @@ def _unscaled(
         return (values * (by_row * by_column)).astype(values.dtype, copy=False)
 
 
-def _solved_entries(solver: FactorSolver, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def solved_entries(solver: FactorSolver, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return entries of A^-1 by solves with the unit vectors of their columns."""
     order = np.argsort(columns, kind="stable")
     distinct, first = np.unique(columns[order], return_index=True)

@@ -9,16 +9,21 @@ import scipy.sparse as sp
 
 from .._typing import Sparse, Untyped, for_scipy, is_sparse
 from ..compile.jit import jit
+from ..cpu.inverse.entries import entries_of_factor
 from ..errors import IllConditionedWarning, warn
 from ..info import InverseInfo
 from ..matrix.validate import checked
 from ..numeric.method import CHOLESKY
+from .inverse_check import residual_entries
 from .inverse_entries import (
     MAX_SOLVED_COLUMNS,
+    checked_entries,
     entries_inside,
+    finite,
     inverse_entries,
-    locate_entries,
+    solved_entries,
     solved_unit_vectors,
+    warn_of_solves,
 )
 from .solve import FactorSolver
 
@@ -93,31 +98,29 @@ def selected_inverse(solver: FactorSolver, pattern: Untyped) -> sp.csc_array:
 def _factor_inverse(solver: FactorSolver) -> sp.csc_array:
     """Return the entries of A^-1 in the pattern of L + U, in the numbering of A."""
     symbolic = solver.factor.symbolic
-    row, column = _pattern_of_fronts(symbolic.plan)
-    rows, columns = symbolic.perm[row], symbolic.row_perm[column]
-    values = inverse_entries(solver, rows, columns)
-    return sp.csc_array((values, (rows, columns)), shape=(symbolic.n, symbolic.n))
+    indptr, indices, wanted = entries_of_factor(
+        symbolic.plan, symbolic.perm, symbolic.row_perm, symbolic.method.one_triangle
+    )
+    columns = np.repeat(np.arange(symbolic.n, dtype=np.int32), np.diff(indptr))
+    values = entries_inside(solver, wanted, indices, columns)
+    if symbolic.method.pivots:
+        values = _checked_inverse(solver, values, indices, columns)
+    values = finite(values)
+    Z = sp.csc_array((values, indices, indptr), shape=(symbolic.n, symbolic.n))
+    Z.sort_indices()
+    return Z
 
 
-@jit
-def _pattern_of_fronts(plan):
-    """Return rows and columns of L + U in elimination order, those of a front together."""
-    total = 0
-    for s in range(plan.parent.size):
-        k, m = np.int64(plan.start[s + 1] - plan.start[s]), plan.pointer[s + 1] - plan.pointer[s]
-        total += k * (k + 2 * m)
-    row, column = np.empty(total, np.int32), np.empty(total, np.int32)
-    q = 0
-    for s in range(plan.parent.size):
-        for j in range(plan.start[s], plan.start[s + 1]):
-            for i in range(plan.start[s], plan.start[s + 1]):
-                row[q], column[q] = i, j
-                q += 1
-            for p in range(plan.pointer[s], plan.pointer[s + 1]):
-                row[q], column[q] = plan.rows[p], j
-                row[q + 1], column[q + 1] = j, plan.rows[p]
-                q += 2
-    return row, column
+def _checked_inverse(
+    solver: FactorSolver, values: np.ndarray, rows: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
+    """Return entries in the pattern of L + U, by solves if those by fronts are inaccurate."""
+    residual, n = residual_entries(solver.factor), solver.factor.symbolic.n
+    Z = sp.csr_array((values, (rows, columns)), shape=(n, n))
+    if residual.accurate(np.asarray(Z[residual.rows, residual.columns]).ravel()):
+        return values
+    warn_of_solves()
+    return solved_entries(solver, rows, columns)
 
 
 def trace_of_product(solver: FactorSolver, B: Untyped) -> np.number:
@@ -135,8 +138,7 @@ def quadratic_diagonal(solver: FactorSolver, M: Untyped) -> np.ndarray:
     short = np.diff(M.indptr) <= _MAX_ROW_ENTRIES
     left, right = _pairs(M.indptr, short)
     rows, columns = M.indices[left], M.indices[right]
-    wanted, absent = locate_entries(solver.factor.symbolic, rows, columns)
-    values = entries_inside(solver, wanted, rows, columns)
+    values, absent = checked_entries(solver, rows, columns)
     row = np.repeat(np.arange(M.shape[0]), np.diff(M.indptr))[left]
     np.add.at(out, row, M.data[left] * values * M.data[right].conj())
     short[row[absent]] = False
@@ -146,7 +148,7 @@ def quadratic_diagonal(solver: FactorSolver, M: Untyped) -> np.ndarray:
         B = np.asfortranarray(M[chosen].conj().T.toarray())
         X, _ = solver.solve(B, "N", None, None)
         out[chosen] = M[chosen].multiply(X.T).sum(axis=1)
-    return out
+    return finite(out)
 
 
 @jit

@@ -104,6 +104,60 @@ def _locate(plan, front_of, rows, columns, one_triangle):
     return pointer, row, column, place, mirrored, absent
 
 
+def entries_of_factor(
+    plan: Plan, perm: np.ndarray, row_perm: np.ndarray, one_triangle: bool
+) -> tuple[np.ndarray, np.ndarray, WantedEntries]:
+    """Return the pattern of the inverse in all fronts, by columns, and its entries by fronts.
+
+    Parameters
+    ----------
+    plan : Plan
+    perm, row_perm : (n,) int32 arrays
+        Row and column of the inverse at each position in elimination order.
+    one_triangle : bool
+
+    Returns
+    -------
+    indptr, indices : arrays
+        In the numbering of A; indices are not sorted inside of columns.
+    wanted : WantedEntries
+    """
+    indptr, indices, *wanted = _entries_of_factor(plan, perm, row_perm, one_triangle)
+    return indptr, indices, WantedEntries(*wanted)
+
+
+@jit
+def _entries_of_factor(plan, perm, row_perm, one_triangle):
+    indptr, pointer = np.zeros(perm.size + 1, np.int64), np.zeros(plan.start.size, np.int64)
+    for s in range(plan.parent.size):
+        k, m = np.int64(plan.start[s + 1] - plan.start[s]), plan.pointer[s + 1] - plan.pointer[s]
+        pointer[s + 1] = pointer[s] + k * (k + 2 * m)
+        for j in range(plan.start[s], plan.start[s + 1]):
+            indptr[row_perm[j] + 1] += k + m
+        for p in range(plan.pointer[s], plan.pointer[s + 1]):
+            indptr[row_perm[plan.rows[p]] + 1] += k
+    for j in range(perm.size):
+        indptr[j + 1] += indptr[j]
+    cursor, total = indptr[:-1].copy(), pointer[-1]
+    indices, row, column = np.empty((3, total), np.int32)
+    place, mirrored = np.empty(total, np.int64), np.empty(total, np.bool_)
+    for s in range(plan.parent.size):
+        first, q = plan.start[s], pointer[s]
+        k, m = plan.start[s + 1] - first, plan.pointer[s + 1] - plan.pointer[s]
+        for j in range(k + m):
+            at_j = row_perm[first + j if j < k else plan.rows[plan.pointer[s] + j - k]]
+            for i in range(k + m if j < k else k):
+                above = one_triangle and i < j
+                row[q], column[q] = (j, i) if above else (i, j)
+                place[q], mirrored[q] = cursor[at_j], above
+                indices[cursor[at_j]] = perm[
+                    first + i if i < k else plan.rows[plan.pointer[s] + i - k]
+                ]
+                cursor[at_j] += 1
+                q += 1
+    return indptr, indices, pointer, row, column, place, mirrored
+
+
 @jit
 def needed_fronts(plan, wanted):
     """Return a state for each front: `SKIPPED`, `LAST` or `GATHERED`.

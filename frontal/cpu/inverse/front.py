@@ -7,7 +7,9 @@ columns of its ancestors:
     Z21 = -Z22 Y,  Z12 = -V Z22,  Z11 = U11^-1 L11^-1 - V Z21.
 
 With one triangle U is L^H, D L^H or D L^T, so V is the adjoint or the transpose of Y, and Z12 that
-of Z21. V^T is computed as U12^T U11^-T, since U12 is stored transposed.
+of Z21. V^T is computed as U12^T U11^-T, since U12 is stored transposed. A front is three phases of
+tiles that threads may share: `SOLVE` gathers columns of Z22 and computes rows of Y and V^T,
+`UPDATE` computes rows of Z21 and columns of Z12, and `BLOCK` computes strips of Z11.
 """
 
 from __future__ import annotations
@@ -16,45 +18,53 @@ import numpy as np
 
 from ...compile.jit import inner
 from ..axpy import clear, is_small_product, subtract
-from ..blas import (
-    LEFT,
-    MINUS,
-    NO_TRANS,
-    NON_UNIT,
-    ONE,
-    TRANS,
-    UPPER,
-    ZERO,
-    address,
-    gemm,
-    potri,
-    trsm,
+from ..blas import MINUS, NO_TRANS, TRANS, ZERO, address, gemm
+from ..shared_state import SOLVE, UPDATE
+from .entries import GATHERED
+from .pivot_block import (
+    STRIP,
+    cuts_pair,
+    invert_small_block,
+    invert_strip,
+    subtract_product,
 )
-from .triangles import (
-    MAX_LOOP_COLUMNS,
-    copy_block,
-    invert_lower,
-    lower_triangle,
-    solve_right,
-    upper_triangle,
-)
-
-_STRIP = 48  # columns of one gemm in a product whose upper triangle is not needed
+from .triangles import copy_rows, lower_triangle, solve_right, upper_triangle
+from .workspace import MAX_LOOP_COLUMNS, inverse_offset, place_of
 
 
 @inner
-def gather(work, s, place):
-    """Copy Z22 of front s from the inverse of its parent."""
+def run_tile(work, kind, s, tile, size, rank):
+    """Run one tile of a phase of front s, of `size` rows, or of `size` columns of Z11."""
+    place = place_of(work, s, rank)
+    low = tile * size
+    if kind == SOLVE:
+        high = min(low + size, place.m)
+        _gather(work, s, place, low, high, rank)
+        _solve_rows(work, place, low, high)
+    elif kind == UPDATE:
+        _multiply_rows(work, place, low, min(low + size, place.m))
+        if work.states[s] == GATHERED and not work.two_panels:
+            _mirror_rows(work, place, low, min(low + size, place.m))
+    else:
+        high = min(low + size, place.k)
+        _invert_columns(
+            work, s, place, low + cuts_pair(work, place, low), high + cuts_pair(work, place, high)
+        )
+
+
+@inner
+def _gather(work, s, place, low, high, rank):
+    """Copy columns [low, high) of Z22 of front s from the inverse of its parent."""
     plan, z, m = work.plan, work.arena, np.uint64(place.m)
-    above = plan.parent[s]
+    above = np.int64(plan.parent[s])
     k = plan.start[above + 1] - plan.start[above]
     parent_ld = np.uint64(k + plan.pointer[above + 1] - plan.pointer[above])
-    origin, ld = np.uint64(work.block[above]), np.uint64(place.k + place.m)
-    corner = np.uint64(place.inverse + place.k * (place.k + place.m + 1))
+    origin, ld = np.uint64(inverse_offset(work, above, rank)), np.uint64(place.ld)
+    corner = np.uint64(place.inverse + place.k * (place.ld + 1))
     relative = plan.relative[plan.pointer[s] : plan.pointer[s + 1]]
     first = np.uint64(relative[0])
     consecutive = relative[m - 1] - relative[0] == m - 1
-    for j in range(m):
+    for j in range(np.uint64(low), np.uint64(high)):
         source, column = origin + np.uint64(relative[j]) * parent_ld, corner + j * ld
         if consecutive:
             for i in range(m):
@@ -65,208 +75,89 @@ def gather(work, s, place):
 
 
 @inner
-def invert_symmetric(work, place, mirrored):
-    """Compute Z11 and Z21 for a method of one triangle; also Z12 and all of Z11 if `mirrored`."""
-    k, m = place.k, place.m
-    _pivot_block(work, place)
-    if m > 0:
-        y, corner = work.below, place.inverse + k
-        copy_block(work.scratch, y, work.panels, place.panel + k, m, k, k + m)
-        solve_right(work, lower_triangle(place, work.unit), m, y)
-        _subtract_gathered(work, place, y)
-        _subtract_lower(work, place, y)
-        if mirrored:
-            _mirror_block(work, corner, m, k, place.inverse + k * (k + m), k + m)
-    changed = work.unit and _is_interchanged(work, place)
-    if mirrored or changed:
-        _mirror_triangle(work, place)
-    if changed:
-        _interchange(work, place, mirrored)
+def _solve_rows(work, place, low, high):
+    """Compute rows [low, high) of Y, and of V^T for LU."""
+    k, m, rows, source = place.k, place.m, high - low, place.panel + place.k + low
+    shape = rows, k, m
+    copy_rows(work.scratch, place.y + low, work.panels, source, shape, place.ld)
+    solve_right(work, lower_triangle(place, work.unit), place.y + low, rows, m)
+    if work.two_panels:
+        v, source = place.y + k * m + low, place.panel + k * place.ld + low
+        copy_rows(work.scratch, v, work.panels, source, shape, m)
+        solve_right(work, upper_triangle(place), v, rows, m)
 
 
 @inner
-def invert_general(work, place):
-    """Compute Z11, Z21 and Z12 of a front of LU."""
-    k, m, ld = place.k, place.m, place.k + place.m
-    routines, z, item = work.routines, address(work.arena), work.arena.itemsize
-    invert_lower(work, lower_triangle(place, True), work.arena, place.inverse, ld)
-    _solve_upper(work, place)
-    if m > 0:
-        y, v = work.below, work.below + (work.scratch.size - work.below) // 2
-        copy_block(work.scratch, y, work.panels, place.panel + k, m, k, ld)
-        solve_right(work, lower_triangle(place, True), m, y)
-        copy_block(work.scratch, v, work.panels, place.panel + k * ld, m, k, m)
-        solve_right(work, upper_triangle(place), m, v)
-        _subtract_gathered(work, place, y)
-        x, corner = address(work.scratch) + v * item, z + place.inverse * item
-        gemm(
-            routines, TRANS, NO_TRANS, k, m, m, MINUS, x, m, corner + k * (ld + 1) * item, ld,
-            ZERO, corner + k * ld * item, ld,
-        )  # fmt: skip
-        gemm(
-            routines, TRANS, NO_TRANS, k, k, m, MINUS, x, m, corner + k * item, ld, ONE, corner, ld
-        )
-    if _is_interchanged(work, place):
-        _interchange(work, place, False)
-
-
-@inner
-def _pivot_block(work, place):
-    """Write the lower triangle of L11^-H D^-1 L11^-1 to Z11; D is the unit matrix for Cholesky."""
-    k, ld = place.k, place.k + place.m
-    z, w, origin = work.arena, work.scratch, place.inverse
-    if k > MAX_LOOP_COLUMNS and not work.unit:
-        for j in range(k):
-            for i in range(j, k):
-                z[origin + j * ld + i] = work.panels[place.panel + j * ld + i]
-        potri(work.routines, k, address(z) + origin * z.itemsize, ld, work.info)
-        return
-    invert_lower(work, lower_triangle(place, work.unit), w, np.int64(0), k)
-    right = np.int64(0)
-    if work.indefinite:
-        right = k * k
-        _divide(work, place, right)
-    if k > MAX_LOOP_COLUMNS:
-        _multiply_lower(work, place, right)
-        return
-    for j in range(k):
-        for i in range(j, k):
-            t = w.dtype.type(0)
-            for p in range(i, k):
-                x = w[i * k + p]
-                t += (np.conj(x) if work.conjugate else x) * w[right + j * k + p]
-            z[origin + j * ld + i] = t
-
-
-@inner
-def _multiply_lower(work, place, right):
-    """Compute the lower triangle of W^H X for lower triangular W and X in the scratch, by BLAS."""
-    k, ld, item = place.k, place.k + place.m, work.scratch.itemsize
-    w, z = address(work.scratch), address(work.arena) + place.inverse * item
-    adjoint = work.routines.adjoint if work.conjugate else TRANS
-    for j in range(0, k, _STRIP):
-        corner, rows = j * (k + 1) * item, k - j
-        gemm(
-            work.routines, adjoint, NO_TRANS, rows, min(_STRIP, rows), rows, ONE, w + corner, k,
-            w + right * item + corner, k, ZERO, z + j * (ld + 1) * item, ld,
-        )  # fmt: skip
-
-
-@inner
-def _divide(work, place, out):
-    """Write D^-1 W to the scratch at `out`, with pivots of order 1 and 2; W is at its start."""
-    w, a, k, ld = work.scratch, work.panels, place.k, place.k + place.m
-    j = 0
-    while j < k:
-        d = a[place.panel + j * (ld + 1)]
-        b = work.subdiagonal[place.first + j] if j + 1 < k else w.dtype.type(0)
-        if b == 0:
-            for c in range(k):
-                w[out + c * k + j] = w[c * k + j] / d
-            j += 1
-            continue
-        upper = np.conj(b) if work.conjugate else b
-        a0, a1 = d / upper, a[place.panel + (j + 1) * (ld + 1)] / b
-        determinant = a0 * a1 - 1
-        for c in range(k):
-            y, x = w[c * k + j] / upper, w[c * k + j + 1] / b
-            w[out + c * k + j] = (a1 * y - x) / determinant
-            w[out + c * k + j + 1] = (a0 * x - y) / determinant
-        j += 2
-
-
-@inner
-def _solve_upper(work, place):
-    """Compute Z11 = U11^-1 Z11 in place."""
-    k, ld, a, z = place.k, place.k + place.m, work.panels, work.arena
-    if k > MAX_LOOP_COLUMNS:
-        u, x = address(a) + place.panel * a.itemsize, address(z) + place.inverse * z.itemsize
-        trsm(work.routines, LEFT, UPPER, NO_TRANS, NON_UNIT, k, k, u, ld, x, ld)
-        return
-    for c in range(k):
-        column = place.inverse + c * ld
-        for j in range(k - 1, -1, -1):
-            upper = place.panel + j * ld
-            z[column + j] /= a[upper + j]
-            subtract(z, column, a, upper, j, z[column + j])
-
-
-@inner
-def _subtract_gathered(work, place, y):
-    """Compute Z21 = -Z22 Y."""
-    k, m, ld, z = place.k, place.m, place.k + place.m, work.arena
-    z21, z22 = place.inverse + k, place.inverse + k * (ld + 1)
+def _multiply_rows(work, place, low, high):
+    """Compute rows [low, high) of Z21 = -Z22 Y, and for LU these columns of Z12 = -V Z22."""
+    k, m, ld, z, rows = place.k, place.m, place.ld, work.arena, high - low
+    z21, z22 = place.inverse + k + low, place.inverse + k * (ld + 1)
     if is_small_product(m, m, k):
         for j in range(k):
-            clear(z, z21 + j * ld, m)
+            clear(z, z21 + j * ld, rows)
             for p in range(m):
-                subtract(z, z21 + j * ld, z, z22 + p * ld, m, work.scratch[y + j * m + p])
-        return
+                factor = work.scratch[place.y + j * m + p]
+                subtract(z, z21 + j * ld, z, z22 + low + p * ld, rows, factor)
+        if not work.two_panels:
+            return
     begin, item = address(z), z.itemsize
-    gemm(
-        work.routines, NO_TRANS, NO_TRANS, m, k, m, MINUS, begin + z22 * item, ld,
-        address(work.scratch) + y * item, m, ZERO, begin + z21 * item, ld,
-    )  # fmt: skip
-
-
-@inner
-def _subtract_lower(work, place, y):
-    """Compute the lower triangle of Z11 -= Y^H Z21, or Y^T Z21."""
-    k, m, ld, z, x = place.k, place.m, place.k + place.m, work.arena, work.scratch
-    if is_small_product(k, k, m):
-        for j in range(k):
-            for i in range(j, k):
-                t, left, right = z.dtype.type(0), y + i * m, place.inverse + k + j * ld
-                for p in range(m):
-                    factor = x[left + p]
-                    t += (np.conj(factor) if work.conjugate else factor) * z[right + p]
-                z[place.inverse + i + j * ld] -= t
-        return
-    adjoint = work.routines.adjoint if work.conjugate else TRANS
-    begin, item = address(z) + place.inverse * z.itemsize, z.itemsize
-    for j in range(0, k, _STRIP):
+    y = address(work.scratch) + place.y * item
+    if not is_small_product(m, m, k):
         gemm(
-            work.routines, adjoint, NO_TRANS, k - j, min(_STRIP, k - j), m, MINUS,
-            address(x) + (y + j * m) * item, m, begin + (k + j * ld) * item, ld, ONE,
-            begin + j * (ld + 1) * item, ld,
+            work.routines, NO_TRANS, NO_TRANS, rows, k, m, MINUS, begin + (z22 + low) * item, ld,
+            y, m, ZERO, begin + z21 * item, ld,
+        )  # fmt: skip
+    if work.two_panels:
+        out = place.inverse + (k + low) * ld
+        gemm(
+            work.routines, TRANS, NO_TRANS, k, rows, m, MINUS, y + k * m * item, m,
+            begin + (z22 + low * ld) * item, ld, ZERO, begin + out * item, ld,
         )  # fmt: skip
 
 
 @inner
-def _mirror_block(work, source, rows, columns, out, ld):
-    """Write the adjoint or transpose of a block of the arena, rows by columns, to `out`."""
-    z = work.arena
-    source, out, ld = np.uint64(source), np.uint64(out), np.uint64(ld)
-    for i in range(np.uint64(rows)):
-        for j in range(np.uint64(columns)):
-            x = z[source + i + j * ld]
-            z[out + j + i * ld] = np.conj(x) if work.conjugate else x
+def _mirror_rows(work, place, low, high):
+    """Write columns [low, high) of Z12 from the rows of Z21."""
+    z, k, ld = work.arena, np.uint64(place.k), np.uint64(place.ld)
+    z21, z12 = np.uint64(place.inverse + place.k), np.uint64(place.inverse + place.k * place.ld)
+    for i in range(np.uint64(low), np.uint64(high)):
+        for j in range(k):
+            x = z[z21 + i + j * ld]
+            z[z12 + j + i * ld] = np.conj(x) if work.conjugate else x
 
 
 @inner
-def _mirror_triangle(work, place):
-    """Complete Z11 from its lower triangle."""
-    z, ld = work.arena, place.k + place.m
-    for j in range(place.k):
+def _invert_columns(work, s, place, low, high):
+    """Compute columns [low, high) of Z11, and the rows of its upper triangle that mirror them."""
+    if place.k <= MAX_LOOP_COLUMNS:
+        invert_small_block(work, place)
+        if place.m > 0:
+            subtract_product(work, place, np.int64(0), place.k)
+    else:
+        for j in range(low, high, STRIP):
+            width = min(np.int64(STRIP), high - j)
+            invert_strip(work, place, j, width)
+            if place.m > 0:
+                subtract_product(work, place, j, width)
+    if not work.two_panels and (work.unit or work.states[s] == GATHERED):
+        _mirror_triangle(work, place, low, high)
+
+
+@inner
+def _mirror_triangle(work, place, low, high):
+    """Write rows [low, high) of the upper triangle of Z11 from columns of its lower triangle."""
+    z, ld = work.arena, place.ld
+    for j in range(low, high):
         for i in range(j + 1, place.k):
             x = z[place.inverse + i + j * ld]
             z[place.inverse + j + i * ld] = np.conj(x) if work.conjugate else x
 
 
 @inner
-def _is_interchanged(work, place):
-    """Return whether rows were interchanged in a front."""
-    changed = False
-    for j in range(place.k):
-        changed |= work.pivots[place.first + j] != j
-    return changed
-
-
-@inner
-def _interchange(work, place, mirrored):
+def interchange(work, s, place):
     """Apply a front's interchanges to columns of its inverse, with one triangle to rows too."""
-    z, k, ld, origin = work.arena, place.k, place.k + place.m, place.inverse
-    width = ld if mirrored else k
+    z, k, ld, origin = work.arena, place.k, place.ld, place.inverse
+    width = ld if work.states[s] == GATHERED else k
     for step in range(k):
         j = k - 1 - step
         p = np.int64(work.pivots[place.first + j])

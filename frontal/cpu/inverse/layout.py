@@ -13,58 +13,38 @@ import numpy as np
 
 from ...compile.jit import inner, jit
 from ...symbolic.plan import Plan
-from ..layout import allocate_interval, release_interval
+from ..layout import allocate_interval, cut_tree, release_interval
 
 
 class InverseLayout(NamedTuple):
-    """Offsets of the inverses of fronts in one arena, and sizes of scratch, in entries.
+    """Offsets of the inverses of fronts in arenas, for a number of threads.
 
     Attributes
     ----------
+    low, root, top : int32 arrays
+        See `HostLayout`; here the fronts above the subtrees come first.
     block : (f,) int64 array
-        Offset of each inverse.
-    entries : int
-        Entries of the arena.
-    diagonal, below : int
-        Entries of the largest pivot block, k k, and of the largest block below one, k m.
+        Offset of each inverse in its arena.
+    local : (f,) bool array
+        Whether the front is in a subtree, and its inverse in the arena of a thread.
+    shared, per_thread : int
+        Entries of the shared arena, and of each thread's.
     """
 
+    low: np.ndarray
+    root: np.ndarray
+    top: np.ndarray
     block: np.ndarray
-    entries: int
-    diagonal: int
-    below: int
+    local: np.ndarray
+    shared: int
+    per_thread: int
 
     @classmethod
-    def for_plan(cls, plan: Plan) -> InverseLayout:
+    def for_plan(cls, plan: Plan, threads: int) -> InverseLayout:
         """Lay out the inverses of all fronts, from the roots down."""
-        k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
-        block, entries = lay_out_inverses(plan)
-        diagonal, below = (int(x.max(initial=0)) for x in (k * k, k * m))
-        return cls(block, int(entries), diagonal, below)
-
-
-@jit
-def lay_out_inverses(plan):
-    """Return the offset of each front's inverse, first fit by lifetime, and the arena's size.
-
-    The inverse of a front without children is released at once: only its entries are read.
-    """
-    fronts = plan.parent.size
-    block = np.zeros(fronts, np.int64)
-    start, size = np.zeros(fronts + 2, np.int64), np.zeros(fronts + 2, np.int64)
-    size[0], count, entries = np.int64(1) << 62, np.int64(1), np.int64(0)
-    for s in range(fronts - 1, -1, -1):
-        order = _order(plan, s)
-        if order == 0:
-            continue
-        block[s] = allocate_interval(start, size, count, order * order)
-        entries = max(entries, start[count - 1])  # the start of the endless interval
-        if plan.child_pointer[s] == plan.child_pointer[s + 1]:
-            count = release_interval(start, size, count, block[s], order * order)
-        above = plan.parent[s]
-        if above >= 0 and plan.children[plan.child_pointer[above]] == s:  # its last one to gather
-            count = release_interval(start, size, count, block[above], _order(plan, above) ** 2)
-    return block, entries
+        low, root, top = cut_tree(plan, threads)
+        block, local, shared, per_thread = lay_out_inverses(plan, low, root, top)
+        return cls(low, root, top, block, local, int(shared), int(per_thread))
 
 
 @inner
@@ -72,3 +52,61 @@ def _order(plan, s):
     """Return the number of rows of front s."""
     rows = plan.start[s + 1] - plan.start[s] + plan.pointer[s + 1] - plan.pointer[s]
     return np.int64(rows)
+
+
+@inner
+def _visit(plan, s, block, lasting, start, size, count):
+    """Allocate the inverse of front s, then free those that no front gathers from any more.
+
+    Return the number of free intervals, and the end of the used entries before any were freed.
+    """
+    order, above = _order(plan, s), np.int64(plan.parent[s])
+    if order > 0:
+        block[s] = allocate_interval(start, size, count, order * order)
+    used = start[count - 1]  # the start of the endless interval
+    if order > 0 and plan.child_pointer[s] == plan.child_pointer[s + 1]:
+        count = release_interval(start, size, count, block[s], order * order)
+    if above >= 0 and not lasting[above] and plan.children[plan.child_pointer[above]] == s:
+        count = release_interval(start, size, count, block[above], _order(plan, above) ** 2)
+    return count, used
+
+
+@jit
+def lay_out_inverses(plan, low, root, top):
+    """Return the offset of each front's inverse, first fit by lifetime, and sizes of the arenas.
+
+    The fronts of a subtree use the arena of the thread that works on it. Threads work on subtrees
+    last: the inverses above their roots are not freed before.
+
+    Parameters
+    ----------
+    plan : Plan
+    low, root, top : int32 arrays
+        The cut of `split_subtrees`.
+
+    Returns
+    -------
+    block, local, shared, per_thread
+        See `InverseLayout`.
+    """
+    fronts = plan.parent.size
+    block, local = np.zeros(fronts, np.int64), np.zeros(fronts, np.bool_)
+    lasting = np.zeros(fronts, np.bool_)
+    start, size = np.zeros(fronts + 2, np.int64), np.zeros(fronts + 2, np.int64)
+    endless, shared, per_thread = np.int64(1) << 62, np.int64(0), np.int64(0)
+    for t in range(root.size):
+        above = plan.parent[root[t]]
+        if above >= 0:
+            lasting[above] = True
+    start[0], size[0], count = np.int64(0), endless, np.int64(1)
+    for i in range(top.size - 1, -1, -1):
+        s = np.int64(top[i])
+        count, used = _visit(plan, s, block, lasting, start, size, count)
+        shared = max(shared, used)
+    for t in range(root.size):
+        start[0], size[0], count = np.int64(0), endless, np.int64(1)
+        for s in range(np.int64(root[t]), np.int64(low[t]) - 1, -1):
+            local[s] = True
+            count, used = _visit(plan, s, block, lasting, start, size, count)
+            per_thread = max(per_thread, used)
+    return block, local, shared, per_thread

@@ -8,20 +8,8 @@ import numpy as np
 
 from ...compile.jit import inner
 from ..axpy import clear, multiply, subtract
-from ..blas import (
-    LOWER,
-    NO_TRANS,
-    NON_UNIT,
-    RIGHT,
-    TRANS,
-    UNIT,
-    UPPER,
-    address,
-    trsm,
-    trtri,
-)
-
-MAX_LOOP_COLUMNS = 16  # largest k for which loops are faster than trsm and trtri
+from ..blas import LOWER, NO_TRANS, NON_UNIT, RIGHT, TRANS, UNIT, UPPER, address, trsm
+from .workspace import MAX_LOOP_COLUMNS
 
 
 class Triangle(NamedTuple):
@@ -37,17 +25,17 @@ class Triangle(NamedTuple):
 @inner
 def lower_triangle(place, unit):
     """Return the triangle of L in the first panel of a front."""
-    return Triangle(place.k, place.panel, np.int64(1), place.k + place.m, unit)
+    return Triangle(place.k, place.panel, np.int64(1), place.ld, unit)
 
 
 @inner
 def upper_triangle(place):
     """Return the transpose of the triangle of U in the first panel of a front."""
-    return Triangle(place.k, place.panel, place.k + place.m, np.int64(1), False)
+    return Triangle(place.k, place.panel, place.ld, np.int64(1), False)
 
 
 @inner
-def solve_right(work, triangle, rows, out):
+def solve_right(work, triangle, out, rows, ld):
     """Compute X T^-1 in place, for X in the scratch at `out`, `rows` by k."""
     a, x, k = work.panels, work.scratch, triangle.k
     if k > MAX_LOOP_COLUMNS:
@@ -56,49 +44,40 @@ def solve_right(work, triangle, rows, out):
             work.routines, RIGHT, LOWER if is_lower else UPPER, NO_TRANS if is_lower else TRANS,
             UNIT if triangle.unit else NON_UNIT, rows, k,
             address(a) + triangle.origin * a.itemsize, max(triangle.down, triangle.across),
-            address(x) + out * x.itemsize, rows,
+            address(x) + out * x.itemsize, ld,
         )  # fmt: skip
         return
     for j in range(k - 1, -1, -1):
         row = triangle.origin + j * triangle.down
         if not triangle.unit:
-            multiply(x, out + j * rows, rows, 1 / a[row + j * triangle.across])
+            multiply(x, out + j * ld, rows, 1 / a[row + j * triangle.across])
         for p in range(j):
-            subtract(x, out + p * rows, x, out + j * rows, rows, a[row + p * triangle.across])
+            subtract(x, out + p * ld, x, out + j * ld, rows, a[row + p * triangle.across])
 
 
 @inner
-def invert_lower(work, triangle, out, at, ld):
+def invert_small(work, triangle, out, at, ld):
     """Write T^-1, with zeros above its diagonal, to out[at:]; T is by columns (`down` is 1)."""
     a, k = work.panels, triangle.k
     for j in range(k):
-        column, source = at + j * ld, triangle.origin + j * triangle.across
-        clear(out, column, j)
-        if k > MAX_LOOP_COLUMNS:
-            _copy(out, column + j, a, source + j, k - j)
-            out[column + j] = 1 if triangle.unit else a[source + j]
-            continue
-        clear(out, column + j, k - j)
+        column = at + j * ld
+        clear(out, column, k)
         out[column + j] = 1
         for p in range(j, k):
             pivot = triangle.origin + p * (triangle.across + 1)
             if not triangle.unit:
                 out[column + p] /= a[pivot]
             subtract(out, column + p + 1, a, pivot + 1, k - p - 1, out[column + p])
-    if k > MAX_LOOP_COLUMNS:
-        diag, corner = UNIT if triangle.unit else NON_UNIT, address(out) + at * out.itemsize
-        trtri(work.routines, diag, k, corner, ld, work.info)
 
 
 @inner
-def copy_block(out, at, a, source, rows, columns, ld):
-    """Copy a block of leading dimension `ld` in `a` to a contiguous one in `out`."""
+def copy_rows(out, at, a, source, shape, ld):
+    """Copy rows of a matrix of leading dimension `ld` in `a` to those of another in `out`.
+
+    The shape is that of the rows, and the leading dimension of `out`.
+    """
+    rows, columns, out_ld = shape
     for j in range(columns):
-        _copy(out, at + j * rows, a, source + j * ld, rows)
-
-
-@inner
-def _copy(out, at, a, source, count):
-    at, source = np.uint64(at), np.uint64(source)
-    for i in range(np.uint64(count)):
-        out[at + i] = a[source + i]
+        to, first = np.uint64(at + j * out_ld), np.uint64(source + j * ld)
+        for i in range(np.uint64(rows)):
+            out[to + i] = a[first + i]

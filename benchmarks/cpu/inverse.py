@@ -3,7 +3,7 @@
 Wall times of `diag_inv`, `selected_inverse` and 200 scattered diagonal entries, and their ratios to
 `refactorize` of the same build in the same process; each round measures all of them in turn. For
 positive definite matrices the selected inverse of sparsax is measured too, where it is installed.
-Results go to results/inverse.jsonl.
+One thread works, or as many as FRONTAL_NUM_THREADS says. Results go to results/inverse.jsonl.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import argparse
 import os
 import re
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -21,8 +20,7 @@ from pathlib import Path
 from benchmarks.harness.processes import on_threads
 from benchmarks.harness.records import RESULTS, writer
 
-THREADS = int(sys.argv[sys.argv.index("--threads") + 1]) if "--threads" in sys.argv else 1
-os.environ |= on_threads(THREADS)  # before NumPy is loaded
+os.environ |= on_threads(int(os.environ.get("FRONTAL_NUM_THREADS", "1")))  # before NumPy is loaded
 
 import numpy as np
 import scipy.sparse as sp
@@ -82,7 +80,7 @@ def measured(problem: str, rounds: int) -> dict[str, object]:
         "problem": problem,
         "n": n,
         "method": factor.info["method"],
-        "threads": THREADS,
+        "threads": int(os.environ["FRONTAL_NUM_THREADS"]),
         "phases": {name: {"median": t, "min": min(times[name])} for name, t in medians.items()},
         "ratios": {name: t / medians["refactorize"] for name, t in medians.items()},
         "error": info.error,
@@ -91,7 +89,6 @@ def measured(problem: str, rounds: int) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--match", default="", help="regular expression on the problem")
     parser.add_argument("--append", action="store_true", help="keep earlier records")

@@ -225,13 +225,13 @@ def test_pairs_across_tiles_give_the_dense_inverse(dtype):
     """A dense front of 2x2 pivots, whose strips and tiles begin inside of pairs."""
     n = 650
     pairs = np.kron(np.eye(n // 2), [[0.0, 1.0], [1.0, 0.0]]).astype(dtype)
-    pairs = np.pad(pairs, (1, 1))  # pairs begin at odd columns
-    pairs[0, 0] = pairs[-1, -1] = 1
+    pairs = np.pad(pairs, (1, 0))  # pairs begin at odd columns
+    pairs[0, 0] = 1
     noise = np.random.default_rng(0).standard_normal(pairs.shape) * 1e-4
     pairs = pairs + noise + noise.T + (1j * (noise - noise.T) if dtype == "c16" else 0)
     A = sp.csc_array(pairs)
-    factor = frontal.factorize(A, kind="hermitian")
-    assert np.count_nonzero(factor.D.diagonal(1)) > 300
+    factor = frontal.factorize(A, kind="hermitian", ordering="natural")
+    assert factor.D.diagonal(1)[63::64].all()
     X = dense_inverse(A)
     assert error(A, factor.selected_inverse().toarray(), X, X) <= 20
 

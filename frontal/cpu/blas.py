@@ -27,9 +27,9 @@ class Routines(NamedTuple):
 
     Attributes
     ----------
-    table : (11,) int64 array
-        Addresses of gemm, herk (syrk), trsm, potrf, gemv, trsv, getrf, laswp, of the system's
-        thread yield, then of potri and trtri.
+    table : (9,) int64 array
+        Addresses of gemm, herk (syrk), trsm, potrf, gemv, trsv, getrf, laswp, and of the
+        system's thread yield.
     scalars : (3,) array of the scalar type
         1, -1 and 0.
     reals : (4,) array of its real type
@@ -58,7 +58,7 @@ def routines(dtype: np.dtype) -> Routines:
     """
     letter = _LETTER[dtype.char]
     hermitian = "herk" if letter in "cz" else "syrk"
-    *table, potri, trtri = [
+    table = [
         get_cython_function_address(f"scipy.linalg.cython_{library}", letter + name)
         for library, name in [
             ("blas", "gemm"),
@@ -69,13 +69,11 @@ def routines(dtype: np.dtype) -> Routines:
             ("blas", "trsv"),
             ("lapack", "getrf"),
             ("lapack", "laswp"),
-            ("lapack", "potri"),
-            ("lapack", "trtri"),
         ]
     ]
     real = np.real(np.zeros(1, dtype)).dtype
     return Routines(
-        np.array([*table, yield_address(), potri, trtri], np.int64),
+        np.array([*table, yield_address()], np.int64),
         np.array([1, -1, 0], dtype),
         np.array([1, -1, 0, np.finfo(real).eps], real),
         np.uint8(ord("C" if letter in "cz" else "T")),
@@ -229,22 +227,4 @@ def laswp(routines, n, a, lda, count, pivots):
     call(
         routines.table[7],
         (np.int32(n), a, np.int32(lda), increment, np.int32(count), address(pivots), increment),
-    )
-
-
-@inner
-def potri(routines, n, a, lda, info):
-    """Overwrite the lower Cholesky factor of a matrix by the lower triangle of its inverse."""
-    call(
-        routines.table[9],
-        (np.uint8(LOWER), np.int32(n), a, np.int32(lda), address(info)),
-    )
-
-
-@inner
-def trtri(routines, diag, n, a, lda, info):
-    """Overwrite a lower triangular matrix by its inverse; the upper triangle is not accessed."""
-    call(
-        routines.table[10],
-        (np.uint8(LOWER), np.uint8(diag), np.int32(n), a, np.int32(lda), address(info)),
     )

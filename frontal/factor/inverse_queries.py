@@ -21,10 +21,10 @@ from .state import FactorState
 class InverseQueries:
     """Entries of the inverse of A, from its factors.
 
-    All queries compute on the host by one thread; a factor on a GPU is copied there. A factor of
-    ``precision="mixed"`` is replaced by one in double precision, and LU by columns is repeated by
-    fronts, once for each factorization. Entries are not refined: their error is that of solutions
-    with ``refine=0``.
+    All queries compute on the host, on all threads if the matrix is large; a factor on a GPU is
+    copied there. A factor of ``precision="mixed"`` is replaced by one in double precision, and LU
+    by columns is repeated by fronts, once for each factorization. Entries by fronts are not
+    refined.
     """
 
     _numbers: FactorState
@@ -62,7 +62,9 @@ class InverseQueries:
         Warns
         -----
         IllConditionedWarning
-            If the matrix is positive definite and an entry is not positive.
+            If the entries alone show that they have less than two correct digits.
+        PerformanceWarning
+            If pivots amplify errors so much that the diagonal is computed by solves instead.
 
         Examples
         --------

@@ -1,6 +1,8 @@
-"""Examples of the GPU's modules run where there is a GPU."""
+"""Examples of the GPU's modules run where there is a GPU, and adapters beside their library."""
 
 from __future__ import annotations
+
+import importlib.util
 
 import pytest
 from _pytest.doctest import DoctestItem
@@ -12,6 +14,9 @@ NEEDS_GPU = (
     "frontal.gpu.dense.batched_products",
     "frontal.gpu.dense.lists",
 )
+
+# adapters that are not collected without their library
+collect_ignore = [f"frontal/{name}" for name in ("torch",) if not importlib.util.find_spec(name)]
 
 
 def pytest_collection_modifyitems(items):

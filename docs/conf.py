@@ -40,6 +40,7 @@ nb_execution_in_temp = True
 autosummary_generate = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+autodoc_mock_imports = ["torch"]
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         PerformanceWarning,
         SingularMatrixError,
         SolutionOverflowError,
+        StaleFactorError,
         TriangleWarning,
     )
     from .factor.analysis import Analysis
@@ -69,6 +70,7 @@ _HOME = {
     "PerformanceWarning": "errors",
     "SingularMatrixError": "errors",
     "SolutionOverflowError": "errors",
+    "StaleFactorError": "errors",
     "TriangleWarning": "errors",
 }
 _MODULES = ("gpu", "io", "linalg", "ordering", "problems")
@@ -95,6 +97,7 @@ __all__ = [
     "SolutionOverflowError",
     "SolveInfo",
     "Solver",
+    "StaleFactorError",
     "TriangleWarning",
     "analyze",
     "factorize",

@@ -323,6 +323,10 @@ class FactorFreedError(FrontalError, ValueError):
         )
 
 
+class StaleFactorError(FrontalError, ValueError):
+    """A derivative was requested of a solution by earlier values of the factor."""
+
+
 class FactorInvalidError(FrontalError, ValueError):
     """A factor was used during a `Factor.refactorize`, or after one that failed.
 

@@ -12,7 +12,7 @@ from .._typing import Untyped
 from ..compile.jit import brief
 from ..matrix.canonical import Canonical
 from ..matrix.value_map import ValueMap
-from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors
+from ..numeric.linear_system import FastSolution, LinearSystem, Vectors
 from ..numeric.method import Method
 from ..symbolic.matching import Matching
 from ..symbolic.phase import Progress, Symbolic
@@ -83,47 +83,6 @@ def _offsets(start, pointer, panels):
         k, m = np.int64(start[s + 1] - start[s]), pointer[s + 1] - pointer[s]
         offset[s + 1] = offset[s] + k * (k + panels * m)
     return offset
-
-
-class MeasuredSolution(NamedTuple):
-    """A solution and its right-hand side, (n, 1) arrays of the factor's backend, with its errors.
-
-    The arrays are valid until the next solve.
-    """
-
-    X: Vectors
-    B: Vectors
-    errors: BackwardErrors
-
-
-class FastSolution(NamedTuple):
-    """A solution, with its error and the factor's condition number.
-
-    Attributes
-    ----------
-    x : (n,) array
-    error : float
-        Rowwise backward error, no less than the precision; negative if it is too large.
-    condition : float
-        Condition number of the factor for all right-hand sides, if requested; else -1.
-    certified : bool
-        Whether `condition` is a bound.
-    normwise : float
-        Normwise backward error, if `ratios` are given.
-    ratios : list of (float, float), optional
-        Least and largest ratio of the weights of the solution to each reference; see
-        `LinearSystem.ratios`.
-    measured : callable, optional
-        Return the `MeasuredSolution`, if the factor `remeasures`.
-    """
-
-    x: Vectors
-    error: float
-    condition: float = -1.0
-    certified: bool = False
-    normwise: float = np.inf
-    ratios: list[tuple[float, float]] | None = None
-    measured: Callable[[], MeasuredSolution] | None = None
 
 
 class NumericFactor(Protocol):
@@ -267,6 +226,31 @@ class NumericFactor(Protocol):
 
         The factorized matrix times the solution is x, up to rounding; if `transposed`, the plain
         transpose of the matrix.
+        """
+        ...
+
+    # --- derivatives -------------------------------------------------------------------------
+
+    def entry_products(
+        self, order: ValueMap, R: Vectors, C: Vectors, diagonal: float, beside: float
+    ) -> Vectors:
+        """Return the product of row i of R and row j of C for each value (i, j), in their order.
+
+        Parameters
+        ----------
+        order : ValueMap
+            Order of the values.
+        R, C : (n, k) arrays
+            Of one scalar type.
+        diagonal, beside : float
+            Factors of the products on the diagonal and beside it.
+        """
+        ...
+
+    def residual_with(self, values: Untyped, X: Vectors, B: Vectors, trans: str) -> Vectors:
+        """Return B - op(M) X for a matrix M of this pattern, whose values are by columns.
+
+        All arrays are real, or all are complex.
         """
         ...
 

@@ -8,11 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
-from ..backend.protocol import FastSolution, Health, HostFactor
+from ..backend.protocol import Health, HostFactor
 from ..matrix.canonical import Canonical
 from ..matrix.norms import least
 from ..numeric.backoff import Backoff
-from ..numeric.linear_system import LinearSystem, Vectors
+from ..numeric.linear_system import FastSolution, LinearSystem, Vectors
 from ..symbolic.matching import Matching
 from ..symbolic.phase import Symbolic
 from ..symbolic.relative_pivots import relative_pivots

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import NoReturn
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._typing import Untyped
 from ..matrix.canonical import Canonical
 from ..matrix.value_map import ValueMap
 from ..symbolic.phase import Symbolic
 from ..symbolic.scaling import ScalingRequest
+from .entry_products import entry_products
 
 
 class HostNumericFactor:
@@ -50,6 +52,24 @@ class HostNumericFactor:
     def download(self, X: np.ndarray) -> np.ndarray:
         """See `NumericFactor`."""
         return X
+
+    def entry_products(
+        self, order: ValueMap, R: np.ndarray, C: np.ndarray, diagonal: float, beside: float
+    ) -> np.ndarray:
+        """See `NumericFactor`."""
+        matrix = self.matrix
+        row, column = order.coordinates(matrix.indptr, matrix.indices)
+        return entry_products(row, column, R, C, diagonal, beside)
+
+    def residual_with(
+        self, values: np.ndarray, X: np.ndarray, B: np.ndarray, trans: str
+    ) -> np.ndarray:
+        """See `NumericFactor`."""
+        matrix = self.matrix
+        M = sp.csc_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+        if trans == "H":
+            M = M.conj()
+        return B - (M if trans == "N" else M.T) @ X
 
     def begin(self, values: Untyped, scaling: ScalingRequest | None) -> None:
         """See `NumericFactor`: no values are on a device."""

@@ -18,6 +18,7 @@ from . import determinant, extract
 from .analyzed import Analyzed
 from .attempt import DeviceValues
 from .factor_condition import reciprocal_condition
+from .gradients import Derivatives
 from .inertia import Inertia, inertia
 from .inverse_queries import InverseQueries
 from .mixed import require_double, require_refinement
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Factor(InverseQueries, Versioned):
+class Factor(Versioned, Derivatives, InverseQueries):
     """A factorized matrix: A = L L^H, P D A D P^T = L D L^H, or P_r D_r A D_c P_c = L U.
 
     Created by `frontal.factorize` or `Analysis.factorize`. A factor stores a copy of A's values for
@@ -151,7 +152,6 @@ class Factor(InverseQueries, Versioned):
             If the values have no factor. Then, and after an interrupt, all other methods raise
             `FactorInvalidError` until a `refactorize` succeeds.
         FactorFreedError
-            After `free`.
 
         Examples
         --------

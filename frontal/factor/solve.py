@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._typing import Untyped
-from ..backend.protocol import FastSolution
 from ..cpu.host_system import HostSystem, host_system
 from ..info import SolveInfo
 from ..machine.lockfree_property import cached_property
@@ -17,7 +16,7 @@ from ..matrix.canonical import check_finite_rhs, prepare_rhs
 from ..numeric.acceptance import ErrorLimits, limits_of
 from ..numeric.backoff import Backoff
 from ..numeric.condition import CERTIFIED, ESTIMATED, KNOWN, UNMEASURED, Condition
-from ..numeric.linear_system import BackwardErrors, Vectors, eps_of
+from ..numeric.linear_system import BackwardErrors, FastSolution, Vectors, eps_of
 from ..numeric.thresholds import THRESHOLDS
 from . import extreme_scales, refine
 from .condition import ConditionEstimate

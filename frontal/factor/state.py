@@ -69,6 +69,8 @@ class FactorState:
         As requested; "mixed" may have been replaced by double precision.
     memory : str or int
         See `frontal.factorize`; "auto" for a factor that was moved to the CPU.
+    version : int
+        Number of times that `renew` was called.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class FactorState:
         require_singular(singular)
         self.analysis, self.singular = analysis, singular
         self.precision, self.memory = precision, memory
-        self.seconds = seconds
+        self.seconds, self.version = seconds, 0
         self.dtype = analysis.dtype if solver is None else solver.dtype
         # one attribute, replaced atomically: another thread may refactorize
         self._solver: FactorSolver | Missing = Missing.FAILED if solver is None else solver
@@ -144,6 +146,7 @@ class FactorState:
     ) -> None:
         """Factorize new values in the memory of `last`; after a failure there is no factor."""
         solver, self._last = last.solver, last
+        self.version += 1
         try:
             self._solver = Missing.RUNNING  # also for any interrupt from here on
             if isinstance(matrix, DeviceValues):

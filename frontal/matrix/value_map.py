@@ -119,6 +119,28 @@ class ValueMap:
         # True + True is True, as in `canonical`
         return (out != 0).astype(work) if values.dtype.kind == "b" else out
 
+    def coordinates(self, indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the row and the column of each value, (count,) int32, for a pattern by columns.
+
+        Raises
+        ------
+        ValueError
+            If the format has no order.
+        """
+        if self.triangle is not None:
+            half = self.triangle
+            return replace(self, triangle=None).coordinates(half.indptr, half.indices)
+        if self.format not in _ORDERED:
+            raise ValueError(
+                f"the last matrix of this factor ({self.format}) has no array with one value for "
+                "each entry. Try: a CSC, CSR, COO or BSR matrix"
+            )
+        columns = np.repeat(np.arange(indptr.size - 1, dtype=np.int32), np.diff(indptr))
+        if self.is_by_columns:
+            return indices, columns
+        place = self.by_rows(indptr, indices) if self.place is None else self.place
+        return indices[place], columns[place]
+
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_by_rows": None, "_mirrored": None}
 

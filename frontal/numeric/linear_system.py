@@ -262,6 +262,47 @@ class LinearSystem(Protocol):
         ...
 
 
+class MeasuredSolution(NamedTuple):
+    """A solution and its right-hand side, (n, 1) arrays of the factor's backend, with its errors.
+
+    The arrays are valid until the next solve.
+    """
+
+    X: Vectors
+    B: Vectors
+    errors: BackwardErrors
+
+
+class FastSolution(NamedTuple):
+    """A solution, with its error and the factor's condition number.
+
+    Attributes
+    ----------
+    x : (n,) array
+    error : float
+        Rowwise backward error, no less than the precision; negative if it is too large.
+    condition : float
+        Condition number of the factor for all right-hand sides, if requested; else -1.
+    certified : bool
+        Whether `condition` is a bound.
+    normwise : float
+        Normwise backward error, if `ratios` are given.
+    ratios : list of (float, float), optional
+        Least and largest ratio of the weights of the solution to each reference; see
+        `LinearSystem.ratios`.
+    measured : callable, optional
+        Return the `MeasuredSolution`, if the factor `remeasures`.
+    """
+
+    x: Vectors
+    error: float
+    condition: float = -1.0
+    certified: bool = False
+    normwise: float = np.inf
+    ratios: list[tuple[float, float]] | None = None
+    measured: Callable[[], MeasuredSolution] | None = None
+
+
 class Gains(NamedTuple):
     """Largest modulus of Z, the rows with the two largest moduli, and |z^H x| of each column."""
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...backend.protocol import FastSolution, Health, HostFactor
+from ...backend.protocol import Health, HostFactor
 from ...matrix.canonical import Canonical
 from ...matrix.norms import least
-from ...numeric.linear_system import LinearSystem, Vectors
+from ...numeric.linear_system import FastSolution, LinearSystem, Vectors
 from ...symbolic.columns import ColumnPlan
 from ...symbolic.matching import Matching
 from ...symbolic.phase import Symbolic

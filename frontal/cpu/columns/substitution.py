@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...backend.protocol import FastSolution
 from ...compile.jit import jit
 from ...numeric.acceptance import unpacked
 from ...numeric.condition import KNOWN, UNMEASURED, enough
+from ...numeric.linear_system import FastSolution
 from ..by_reference import keep_alive, reference
 from ..residual import as_rows, is_harmless, measure
 from ..small.solve import condition_of, scratch_of

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...backend.protocol import FastSolution
 from ...compile.atomics import array_of, write_addresses
 from ...compile.jit import allocating, brief, inlined, inner, jit, view
 from ...numeric.acceptance import unpacked
 from ...numeric.backward_error import row_sums
 from ...numeric.condition import CERTIFIED, KNOWN, UNMEASURED, certificate, enough, may_certify
+from ...numeric.linear_system import FastSolution
 from ...numeric.one_norm import MAX_TURNS, after_adjoint, after_product
 from .. import sweeps
 from ..blas import Routines

@@ -107,6 +107,7 @@ def nvrtc_options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -
 _WITH_SUBNORMALS = frozenset(
     {"qr.cu", "jacobi.cu", "bdsqr.cu"}
     | {"equilibrate.cu", "system.cu", "condition.cu", "batch_statistics.cu", "front_trees.cu"}
+    | {"entry_products.cu"}
 )
 
 

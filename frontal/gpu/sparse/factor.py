@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._typing import Untyped
-from ...backend.protocol import FastSolution, Health, HostFactor
+from ...backend.protocol import Health, HostFactor
 from ...matrix.canonical import Canonical, on_device, working_dtype
 from ...matrix.exact import refuse_inexact
 from ...matrix.value_map import ValueMap
+from ...numeric.linear_system import FastSolution
 from ...numeric.method import tiny_pivot
 from ...symbolic.delayed_plan import movable
 from ...symbolic.matching import Matching
@@ -18,9 +19,11 @@ from ...symbolic.phase import Symbolic
 from ...symbolic.scaling import Scaling, ScalingRequest
 from ..runtime.array import Array
 from .device_matrix import DeviceMatrix, GivenValues
+from .entry_products import entry_products
 from .factorize import pivot_statistics
 from .factorize.profile import FactorProfile, profile
 from .solve.one_vector import VectorSolver
+from .solve.rows import OtherValues
 from .solve.system import DeviceSystem, widest
 from .storage import FactorizationOutcome
 from .structs import LIMIT
@@ -335,6 +338,19 @@ class GpuFactor:
         self.storage.solver_of(self.pattern).solve(x, transposed and not method.one_triangle)
         if conjugate:
             x[...] = x.conj()
+
+    # --- derivatives -------------------------------------------------------------------------
+
+    def entry_products(
+        self, order: ValueMap, R: Array, C: Array, diagonal: float, beside: float
+    ) -> Array:
+        """See `NumericFactor`."""
+        return entry_products(self.entries, order, R, C, diagonal, beside)
+
+    def residual_with(self, values: Array, X: Array, B: Array, trans: str) -> Array:
+        """See `NumericFactor`."""
+        others = OtherValues(self.entries, values, self.scales, False, self.storage)
+        return DeviceSystem(others, trans, np.dtype(X.dtype)).sizes(X, B)[0]
 
     # --- new values --------------------------------------------------------------------------
 

@@ -64,6 +64,7 @@ class PatternEntries:
         self._symmetric: bool | None = None
         self._short = searching and columns_are_short(symbolic)
         self._orders: WeakKeyDictionary[ValueMap, _Gathered] = WeakKeyDictionary()
+        self._coordinates: WeakKeyDictionary[ValueMap, list[Array]] = WeakKeyDictionary()
         self._moved: ReferenceType[Array] | None = None
         self._copy: Callable[[], list[Array]] | None = None  # of the columns to the device
 
@@ -258,6 +259,13 @@ class PatternEntries:
             return None
         same = self.device.xp.stack([(A.indptr == pointer).all(), (A.indices == index).all()])
         return ValueMap(A.format, (self.nnz,)) if self.device.download(same).all() else None
+
+    def coordinates(self, order: ValueMap) -> list[Array]:
+        """Return row and column of each value in another order, int32; see `ValueMap`."""
+        if order not in self._coordinates:
+            host = order.coordinates(self.symbolic.indptr, self.symbolic.indices)
+            self._coordinates[order] = self.device.uploads(host)
+        return self._coordinates[order]
 
     def arranged(self, values: Array, order: ValueMap) -> Array:
         """Return values in another order by columns, in a scalar type of this package.

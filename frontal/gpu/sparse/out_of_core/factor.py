@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from ....backend.protocol import FastSolution, HostFactor
-from ....numeric.linear_system import Vectors
+from ....backend.protocol import HostFactor
+from ....numeric.linear_system import FastSolution, Vectors
 from ...runtime.array import Array
 from ..device_matrix import DeviceMatrix
 from ..factor import GpuFactor

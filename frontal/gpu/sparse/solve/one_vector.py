@@ -14,11 +14,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ...._typing import Untyped
-from ....backend.protocol import FastSolution, MeasuredSolution
 from ....machine.lockfree_property import cached_property
 from ....numeric.acceptance import limits_of
 from ....numeric.condition import CERTIFIED, ESTIMATED, KNOWN, PROBABLE_FRACTION, enough
-from ....numeric.linear_system import Vectors
+from ....numeric.linear_system import FastSolution, MeasuredSolution, Vectors
 from ...runtime.array import Array, PinnedMirror
 from ...runtime.device import Device
 from ...runtime.graph import Launch

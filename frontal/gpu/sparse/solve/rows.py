@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +22,17 @@ class Resident(Protocol):
     values: Array  # (nnz,): by columns
     scales: Scales  # (n,): of rows and columns
     hermitian: bool  # A is known to be exactly Hermitian: its columns are read as rows
+    storage: FactorWorkspace
+
+
+@dataclass(eq=False)
+class OtherValues:
+    """Other values of the pattern beside a factor: a `Resident` that does not solve."""
+
+    entries: PatternEntries
+    values: Array
+    scales: Scales
+    hermitian: bool
     storage: FactorWorkspace
 
 

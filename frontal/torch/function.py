@@ -1,0 +1,120 @@
+"""The solution of op(A) x = b as a function of the values of A and of b, for autograd.
+
+Its derivatives call the function itself, so that they have derivatives, too. Gradients follow
+`frontal.factor.gradients`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+
+from .._typing import Untyped
+
+
+class DirectSolver(Protocol):
+    """Solutions with the matrices of a pattern, unknown to autograd; see `Pattern`."""
+
+    rows: torch.Tensor
+    columns: torch.Tensor
+    symmetry: str | None
+
+    def solved(self, values: torch.Tensor, b: torch.Tensor, trans: str) -> torch.Tensor:
+        """Return x for values (count,) and b (n, k), or both with a batch axis before."""
+        ...
+
+
+class SolveFunction(torch.autograd.Function):
+    """x for values (count,) and b (n, k), or for values (batch, count) and b (batch, n, k)."""
+
+    @staticmethod
+    def forward(
+        values: torch.Tensor, b: torch.Tensor, pattern: DirectSolver, trans: str
+    ) -> torch.Tensor:
+        """Return x."""
+        return pattern.solved(values, b, trans)
+
+    @staticmethod
+    def setup_context(ctx: Untyped, inputs: tuple[Untyped, ...], output: torch.Tensor) -> None:
+        """Keep what derivatives need."""
+        values, _, ctx.pattern, ctx.trans = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(values, output)
+        ctx.save_for_forward(values, output)
+
+    @staticmethod
+    def backward(ctx: Untyped, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+        """Return the gradients for values and b."""
+        (x_bar,) = gradients
+        if x_bar is None:
+            return None, None, None, None
+        values, x = ctx.saved_tensors
+        pattern, trans = ctx.pattern, ctx.trans
+        if trans == "T":
+            b_bar = SolveFunction.apply(values, x_bar.conj(), pattern, "N").conj()
+        else:
+            b_bar = SolveFunction.apply(values, x_bar, pattern, "H" if trans == "N" else "N")
+        values_bar = None
+        if ctx.needs_input_grad[0]:
+            values_bar = _gradient(pattern, b_bar, x, trans)
+        return values_bar, b_bar, None, None
+
+    @staticmethod
+    def jvp(ctx: Untyped, *changes: torch.Tensor | None) -> torch.Tensor:
+        """Return the derivative of x along changes of values and b."""
+        (values, x), (values_dot, b_dot) = ctx.saved_tensors, changes[:2]
+        rhs = torch.zeros_like(x) if b_dot is None else b_dot
+        if values_dot is not None:
+            rhs = rhs - _product(ctx.pattern, values_dot, x, ctx.trans)
+        return SolveFunction.apply(values, rhs, ctx.pattern, ctx.trans)
+
+    @staticmethod
+    def vmap(
+        info: Untyped,
+        in_dims: tuple[Untyped, ...],
+        *inputs: Untyped,
+    ) -> tuple[torch.Tensor, int]:
+        """Solve for one more batch axis of values, of b, or of both."""
+        (values, b, pattern, trans), (of_values, of_b) = inputs, in_dims[:2]
+        if of_values is None:  # more right-hand sides of the same matrices
+            columns = b.movedim(of_b, -2)
+            x = SolveFunction.apply(values, columns.flatten(-2), pattern, trans)
+            return x.unflatten(-1, columns.shape[-2:]), x.dim() - 1
+        values = values.movedim(of_values, 0)
+        b = b.unsqueeze(0).expand(info.batch_size, *b.shape) if of_b is None else b.movedim(of_b, 0)
+        if values.dim() == 2:
+            return SolveFunction.apply(values, b, pattern, trans), 0
+        x = SolveFunction.apply(values.flatten(0, 1), b.flatten(0, 1), pattern, trans)
+        return x.unflatten(0, b.shape[:2]), 0
+
+
+def _gradient(pattern: DirectSolver, y: torch.Tensor, x: torch.Tensor, trans: str) -> torch.Tensor:
+    """Return the gradient for the values by the solutions of both systems."""
+    if trans == "N":
+        rows, columns = y, x.conj()
+    else:
+        rows, columns = (x.conj(), y) if trans == "T" else (x, y.conj())
+    gradient = -_products(pattern, rows, columns)
+    if pattern.symmetry is None:
+        return gradient
+    mirrored = -_products(pattern, columns, rows)
+    return (gradient + (mirrored.conj() if pattern.symmetry == "hermitian" else mirrored)) / 2
+
+
+def _products(pattern: DirectSolver, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    """Return the products of row i and row j of two blocks of vectors for all entries (i, j)."""
+    left = rows.index_select(-2, pattern.rows)
+    return (left * columns.index_select(-2, pattern.columns)).sum(-1)
+
+
+def _product(
+    pattern: DirectSolver, values: torch.Tensor, x: torch.Tensor, trans: str
+) -> torch.Tensor:
+    """Return op(M) x for the matrix M of these values."""
+    rows, columns = pattern.rows, pattern.columns
+    if trans != "N":
+        rows, columns = columns, rows
+    values = values.conj() if trans == "H" else values
+    terms = values.unsqueeze(-1) * x.index_select(-2, columns)
+    return torch.zeros_like(x).index_add(-2, rows, terms)

@@ -1,0 +1,176 @@
+"""`Pattern`: a sparsity pattern, solved with for any values of its entries."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from .._typing import Untyped
+from ..matrix.canonical import KINDS, require_kind
+from .arrays import array_of, host_array_of, tensor_of
+from .factors import PatternFactors
+from .function import SolveFunction
+
+_SYMMETRY = {"spd": "hermitian", "hermitian": "hermitian", "symmetric": "symmetric"}
+
+
+class Pattern:
+    """The pattern of a sparse matrix, by rows, and the factors of its last values.
+
+    Parameters
+    ----------
+    crow_indices, col_indices : int tensors (n + 1,), (count,)
+        Compressed rows, as of a CSR tensor; columns in any order, perhaps repeated.
+    kind : str
+        As for `frontal.factorize`. "spd", "symmetric" and "hermitian" promise that the values have
+        this symmetry, and gradients have it, too.
+    keep : int
+        Number of factors, and of batches of factors, that are kept for later gradients. Others are
+        computed again when a gradient needs them.
+    **options
+        Of `frontal.analyze`, such as ``ordering`` and ``backend``.
+
+    Attributes
+    ----------
+    rows, columns : int64 tensors (count,)
+        Coordinates of the entries.
+
+    Examples
+    --------
+    Two systems in a batch, and the gradient for each of their values:
+
+    >>> import torch, frontal.torch
+    >>> A = torch.eye(3, dtype=torch.float64).to_sparse_csr()
+    >>> pattern = frontal.torch.Pattern(A.crow_indices(), A.col_indices())
+    >>> values = torch.tensor([[1.0, 2.0, 4.0], [1.0, 1.0, 8.0]], dtype=torch.float64)
+    >>> values.requires_grad = True
+    >>> x = pattern.solve(values, torch.ones(2, 3, dtype=torch.float64))
+    >>> x.sum().backward()
+    >>> [round(x, 6) for x in values.grad[0].tolist()]
+    [-1.0, -0.25, -0.0625]
+    """
+
+    def __init__(
+        self,
+        crow_indices: torch.Tensor,
+        col_indices: torch.Tensor,
+        *,
+        kind: str = "auto",
+        keep: int = 2,
+        **options: Untyped,
+    ) -> None:
+        counts = crow_indices.diff()
+        row = torch.arange(counts.numel(), device=counts.device)
+        rows = row.repeat_interleave(counts)
+        self._prepare(counts.numel(), rows, col_indices, kind, keep, options)
+        self._indptr = host_array_of(crow_indices)
+
+    @classmethod
+    def from_coordinates(
+        cls,
+        n: int,
+        rows: torch.Tensor,
+        columns: torch.Tensor,
+        *,
+        kind: str = "auto",
+        keep: int = 2,
+        **options: Untyped,
+    ) -> Pattern:
+        """Return the pattern of entries in any order, as of a COO tensor; repeated ones are added.
+
+        Parameters
+        ----------
+        n : int
+            Order of the matrix.
+        rows, columns : int tensors (count,)
+        kind, keep, **options
+            As for `Pattern`.
+        """
+        pattern = cls.__new__(cls)
+        pattern._prepare(n, rows, columns, kind, keep, options)
+        pattern._indptr = None
+        return pattern
+
+    def _prepare(
+        self,
+        n: int,
+        rows: torch.Tensor,
+        columns: torch.Tensor,
+        kind: str,
+        keep: int,
+        options: dict[str, Untyped],
+    ) -> None:
+        require_kind(kind)
+        if keep < 1:
+            raise ValueError(f"keep is {keep}, but at least one factor is needed")
+        self.n, self.rows, self.columns = n, rows.to(torch.int64), columns.to(torch.int64)
+        self.symmetry = _SYMMETRY.get(KINDS[kind])
+        self._keep, self._options = keep, {"kind": kind, **options}
+        self._indptr: np.ndarray | None = None
+        self._indices = host_array_of(columns)
+        self._factors: dict[tuple[torch.device, torch.dtype], PatternFactors] = {}
+
+    def solve(self, values: torch.Tensor, b: torch.Tensor, trans: str = "N") -> torch.Tensor:
+        """Solve op(A) x = b; x can be differentiated any number of times for values and b.
+
+        Parameters
+        ----------
+        values : tensor (count,) or (batch, count)
+            Values of the entries, of one matrix or of each of a batch.
+        b : tensor (n,), (n, k), or with a batch (batch, n) or (batch, n, k)
+            Of the type and on the device of the values.
+        trans : {"N", "T", "H"}
+            op(A): the matrix, its transpose or its adjoint.
+
+        Returns
+        -------
+        x : tensor of b's shape
+
+        Raises
+        ------
+        ValueError, TypeError
+            If shapes, types or devices do not fit.
+        frontal.FrontalError
+            As `frontal.factorize` and `Factor.solve`.
+        """
+        self._check(values, b, trans)
+        single = b.dim() == values.dim()
+        x = SolveFunction.apply(values, b.unsqueeze(-1) if single else b, self, trans)
+        return x.squeeze(-1) if single else x
+
+    def _check(self, values: torch.Tensor, b: torch.Tensor, trans: str) -> None:
+        count = self.columns.numel()
+        if trans not in ("N", "T", "H"):
+            raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
+        if values.dim() not in (1, 2) or values.shape[-1] != count:
+            raise ValueError(
+                f"values have shape {tuple(values.shape)}, and the pattern has {count} entries: "
+                f"they must be ({count},) or (batch, {count})"
+            )
+        wanted = *values.shape[:-1], self.n
+        if b.dim() - len(wanted) not in (0, 1) or tuple(b.shape[: len(wanted)]) != wanted:
+            raise ValueError(
+                f"b has shape {tuple(b.shape)}; for values of shape {tuple(values.shape)} it must "
+                f"be {wanted} or {wanted} and a number of columns"
+            )
+        if b.dtype != values.dtype or b.device != values.device:
+            raise TypeError(
+                f"b is {b.dtype} on {b.device}, the values are {values.dtype} on {values.device}"
+            )
+
+    def solved(self, values: torch.Tensor, b: torch.Tensor, trans: str) -> torch.Tensor:
+        """Return x for b (n, k) or (batch, n, k), unknown to autograd."""
+        key = values.device, values.dtype
+        if key not in self._factors:
+            place = {"backend": "gpu"} if values.is_cuda else {}
+            self._factors[key] = PatternFactors(self._matrix, self._keep, place | self._options)
+        x = self._factors[key].solve(array_of(values), array_of(b), trans)
+        return tensor_of(x, values.device)
+
+    def _matrix(self, values: np.ndarray) -> sp.sparray:
+        """Return the matrix of host values, in their order."""
+        shape = self.n, self.n
+        if self._indptr is not None:
+            return sp.csr_array((values, self._indices, self._indptr), shape=shape)
+        return sp.coo_array((values, (host_array_of(self.rows), self._indices)), shape=shape)

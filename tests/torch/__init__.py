@@ -1,0 +1,1 @@
+"""Tests of `frontal.torch`, beside PyTorch."""

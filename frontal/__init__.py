@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     )
     from .factor.analysis import Analysis
     from .factor.factor import Factor
-    from .info import SolveInfo
+    from .factor.replaced_pivots import InverseInaccurateError
+    from .info import InverseInfo, SolveInfo
     from .solver import Solver
 
 # Names are imported on first use: `import frontal` loads neither Numba nor SciPy.
@@ -52,6 +53,7 @@ _HOME = {
     "BatchInfo": "batch.factors",
     "Analysis": "factor.analysis",
     "Factor": "factor.factor",
+    "InverseInfo": "info",
     "SolveInfo": "info",
     "Solver": "solver",
     "BatchError": "errors",
@@ -61,6 +63,7 @@ _HOME = {
     "FrontalError": "errors",
     "IllConditionedWarning": "errors",
     "InertiaUncertainError": "errors",
+    "InverseInaccurateError": "factor.replaced_pivots",
     "NonFiniteInputError": "errors",
     "NotPositiveDefiniteError": "errors",
     "OrderingTimeout": "errors",
@@ -84,6 +87,8 @@ __all__ = [
     "FrontalError",
     "IllConditionedWarning",
     "InertiaUncertainError",
+    "InverseInaccurateError",
+    "InverseInfo",
     "NonFiniteInputError",
     "NotPositiveDefiniteError",
     "OrderingTimeout",

@@ -1,4 +1,4 @@
-"""The report of a solve."""
+"""The reports of a solve and of an inverse."""
 
 from __future__ import annotations
 
@@ -69,3 +69,26 @@ class SolveInfo:
     def as_dict(self) -> dict[str, object]:
         """Return all fields, ready for JSON."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class InverseInfo:
+    """How accurately the diagonal of an inverse was computed.
+
+    Attributes
+    ----------
+    columns : tuple of int
+        Columns j of A whose entries were compared with the refined solution of A x = e_j.
+    error : float
+        Largest difference of a diagonal entry from x_j, relative to the largest entry of x.
+    positive : bool or None
+        Whether all diagonal entries are positive, as those of a positive definite matrix are; None
+        for other methods than Cholesky.
+    seconds : float
+        Wall time, without the comparison.
+    """
+
+    columns: tuple[int, ...]
+    error: float
+    positive: bool | None
+    seconds: float

@@ -53,20 +53,24 @@ class HostLayout:
 
     @classmethod
     def for_plan(cls, plan: Plan, method: Method, threads: int) -> HostLayout:
-        """Cut the tree for `threads` and lay out all panels and contribution blocks.
-
-        One thread needs no cut: the whole tree is one sequence in postorder, which takes the least
-        memory.
-        """
-        if threads == 1:
-            none = np.empty(0, np.int32)
-            low, root, top = none, none, np.arange(plan.parent.size, dtype=np.int32)
-        else:
-            flops = front_flops(plan.start, plan.pointer)
-            low, root, top = split_subtrees(plan.parent, flops, _SUBTREES_PER_THREAD * threads)
+        """Cut the tree for `threads` and lay out all panels and contribution blocks."""
+        low, root, top = cut_tree(plan, threads)
         block, local, shared, per_thread = lay_out_blocks(plan, low, root, top)
         panel = panel_offsets(plan, method)
         return cls(panel, low, root, top, block, local, int(shared), int(per_thread))
+
+
+def cut_tree(plan: Plan, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return `split_subtrees` of a plan for a number of threads.
+
+    One thread needs no cut: the whole tree is one sequence in postorder, which takes the least
+    memory.
+    """
+    if threads == 1:
+        none = np.empty(0, np.int32)
+        return none, none, np.arange(plan.parent.size, dtype=np.int32)
+    flops = front_flops(plan.start, plan.pointer)
+    return split_subtrees(plan.parent, flops, _SUBTREES_PER_THREAD * threads)
 
 
 def footprint(
@@ -138,7 +142,7 @@ def refuse_beyond(required: int, memory: Memory) -> None:
 
 
 @inner
-def _allocate(start, size, count, need):
+def allocate_interval(start, size, count, need):
     """Allocate the first fit in sorted free intervals, of which the last is endless."""
     i = 0
     while i < count and size[i] < need:
@@ -150,7 +154,7 @@ def _allocate(start, size, count, need):
 
 
 @inner
-def _release(start, size, count, where, length):
+def release_interval(start, size, count, where, length):
     """Free an interval, merged with its neighbours; return the number of intervals."""
     i = count
     while i > 0 and start[i - 1] > where:
@@ -176,13 +180,13 @@ def _visit(plan, s, block, local, start, size, count):
     """
     m = plan.pointer[s + 1] - plan.pointer[s]
     if m > 0:
-        block[s] = _allocate(start, size, count, m * m)
+        block[s] = allocate_interval(start, size, count, m * m)
     used = start[count - 1]  # the start of the endless interval
     for p in range(plan.child_pointer[s], plan.child_pointer[s + 1]):
         c = plan.children[p]
         mc = plan.pointer[c + 1] - plan.pointer[c]
         if local[c] == local[s] and mc > 0:
-            count = _release(start, size, count, block[c], mc * mc)
+            count = release_interval(start, size, count, block[c], mc * mc)
     return count, used
 
 

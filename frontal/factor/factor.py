@@ -20,6 +20,7 @@ from .attempt import DeviceValues
 from .factor_condition import reciprocal_condition
 from .gradients import Derivatives
 from .inertia import Inertia, inertia
+from .inverse_queries import InverseQueries
 from .mixed import require_double, require_refinement
 from .new_values import resolve_values
 from .state import FactorState
@@ -29,16 +30,15 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Factor(Versioned, Derivatives):
+class Factor(Versioned, Derivatives, InverseQueries):
     """A factorized matrix: A = L L^H, P D A D P^T = L D L^H, or P_r D_r A D_c P_c = L U.
 
     Created by `frontal.factorize` or `Analysis.factorize`. A factor stores a copy of A's values for
     residuals: later changes of A have no effect. Factor, values, right-hand sides and solutions
     stay on the GPU if it computed them. Pickles are on the host and can be loaded only by the
-    version that wrote them; do not load untrusted ones.
-
-    With ``precision="mixed"`` the factors, with L, U, D and `diag`, are in single precision until a
-    query needs double, as determinants and inertia do.
+    version that wrote them; do not load untrusted ones. With ``precision="mixed"`` factors, with L,
+    U, D and `diag`, are in single precision until a query needs double: determinants, inertia and
+    entries of the inverse.
     """
 
     def __init__(self, state: FactorState, order: ValueMap | None = None) -> None:

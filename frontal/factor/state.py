@@ -92,6 +92,7 @@ class FactorState:
         # one attribute, replaced atomically: another thread may refactorize
         self._solver: FactorSolver | Missing = Missing.FAILED if solver is None else solver
         self._last: LastSuccess | None = None  # only while a factor is missing
+        self._frontal: FactorState | None = None  # of LU by columns, on demand
 
     @property
     def solver(self) -> FactorSolver:
@@ -181,7 +182,7 @@ class FactorState:
         If `mixed`, a factor in single precision is tried first. `renewed` means that the analysis
         may be of other values.
         """
-        began = time.perf_counter()
+        began, self._frontal = time.perf_counter(), None
         attempt = partial(
             Attempt, matrix, self.analysis, self.singular, self.memory, renewed=renewed
         )
@@ -215,8 +216,23 @@ class FactorState:
         self.factorize(solver.factor.matrix)
         return question(self.solver)
 
+    def answer_by_fronts(self, question: Callable[[FactorSolver], T]) -> T:
+        """Evaluate a query that needs fronts and the matrix's precision; see `answer`.
+
+        A matrix that was factorized by columns is factorized by fronts once, until new values.
+        """
+        if not self.analysis.by_columns:
+            return self.answer(question, certain=True)
+        matrix, frontal = self.factor.matrix, self._frontal
+        if frontal is None:
+            frontal = FactorState(self.analysis.frontal, singular=self.singular, memory=self.memory)
+            frontal.factorize(matrix, renewed=True)
+            self._frontal = frontal
+        return frontal.answer(question, certain=True)
+
     def free(self) -> None:
         """Release the memory; later use is an error."""
+        self._frontal = None
         if self._solver is not Missing.FREED:
             self.last().solver.factor.free()
         self._solver, self._last = Missing.FREED, None
@@ -254,4 +270,5 @@ class FactorState:
     def __getstate__(self) -> dict[str, object]:
         """Return the state for a pickle, on the host."""
         on_device = self.factor.backend != "cpu"
-        return dict(vars(self.on_cpu(self.analysis) if on_device else self))
+        state = self.on_cpu(self.analysis) if on_device else self
+        return {**vars(state), "_frontal": None}

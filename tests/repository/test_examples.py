@@ -70,9 +70,17 @@ def grid_contingencies(result):
     assert 0.8 < lowest < 1
 
 
+def marginal_variances(result):
+    observations, freedom, remaining = result
+    assert observations == 79
+    assert 1 < freedom < observations
+    assert 0 < remaining < 1
+
+
 CHECKS = (
     *(poisson_disc, elastic_cantilever, transient_heat, newton_diffusion, helmholtz_scattering),
     *(convection_diffusion, gmrf, effective_resistance, chemical_reactors, grid_contingencies),
+    marginal_variances,
 )
 
 

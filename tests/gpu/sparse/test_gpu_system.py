@@ -264,3 +264,13 @@ def test_long_rows_are_read_by_whole_warps(device):
         rest, errors = factor._numbers.factor.system(trans, x.dtype).measure(up(x), up(2 * x))
         np.testing.assert_allclose(device.download(rest), 2 * x - matrix @ x, atol=1e-13)
         assert errors.norm == pytest.approx(abs(matrix).sum(1).max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_entries_of_the_inverse_are_on_the_host(device, kind):
+    a = grid_system(kind, "f8")
+    factor, inverse = frontal.factorize(a, kind=kind, backend="gpu"), np.linalg.inv(a.toarray())
+    assert factor.info["backend"] == "gpu"
+    np.testing.assert_allclose(factor.diag_inv(), inverse.diagonal(), rtol=1e-12)
+    np.testing.assert_allclose(factor.selected_inverse("factor")[[3], [3]], inverse[3, 3])
+    assert factor.trace_inv(a) == pytest.approx(81, rel=1e-12)

@@ -1,0 +1,1 @@
+"""Entries of the inverse of a matrix from its factors: the selected inverse."""

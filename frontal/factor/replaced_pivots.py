@@ -1,0 +1,51 @@
+"""Refusal of queries that no solution corrects, for factors with replaced pivots."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import FrontalError
+from ..messages import named_columns
+from .solve import FactorSolver
+
+
+class InverseInaccurateError(FrontalError, ArithmeticError):
+    """Entries of the inverse are not available, since pivots of the factor were replaced.
+
+    Attributes
+    ----------
+    replaced : int
+        Number of replaced pivots.
+    null_columns : int array
+        Columns of A that depend on the others, to working precision; may be empty.
+    """
+
+    def __init__(self, replaced: int, null_columns: np.ndarray) -> None:
+        super().__init__(replaced, null_columns)
+        self.replaced, self.null_columns = replaced, null_columns
+
+    def __str__(self) -> str:
+        null, count = self.null_columns, self.replaced
+        depend = "depend" if null.size > 1 else "depends"
+        dependent = f", and {named_columns(null)} {depend} on the others" if null.size else ""
+        return (
+            f"the factor has no entries of the inverse: {count} of its pivots "
+            f"{'was' if count == 1 else 'were'} replaced{dependent}. Likely causes: (a) the matrix "
+            "is singular, which singular='warn' or 'allow' accepts, (b) no stable pivots were "
+            "found. Try: fix one unknown of each free motion, remove dependent equations, or, if "
+            "the matrix is regular, solve with unit vectors, whose solutions are refined"
+        )
+
+
+def require_exact_pivots(solver: FactorSolver) -> None:
+    """Raise if the factor is that of another matrix.
+
+    Raises
+    ------
+    InverseInaccurateError
+    """
+    factor, null = solver.factor, solver.verdict.null_space
+    replaced = max(factor.perturbed, factor.nulls.size)
+    if replaced or null is not None:
+        columns = np.empty(0, np.int64) if null is None else null.columns.copy()
+        raise InverseInaccurateError(replaced, columns)

@@ -117,11 +117,36 @@ class PatternFactors:
     def solve(self, values: Untyped, b: Untyped, trans: str) -> Untyped:
         """Solve op(A) x = b: values (count,) and b (n, k), or with a batch axis before both."""
         with self._lock:
-            if values.ndim == 1:
-                return self._single.factor_of(values).solve(b, trans)
-            count = values.shape[0]
-            recent = self._batches.setdefault(count, RecentFactors(self._keep, self._batch))
-            return recent.factor_of(values).solve(b, trans)
+            return self._factor_of(values).solve(b, trans)
+
+    def logdet(self, values: Untyped) -> np.ndarray:
+        """Return the logarithms of determinants, on the host: a scalar, or (batch,).
+
+        Raises
+        ------
+        ValueError
+            If a determinant is not positive.
+        """
+        with self._lock:
+            logarithms = np.asarray(self._factor_of(values).logdet())
+        if np.isnan(logarithms).any():
+            raise ValueError("a determinant of the batch is not positive")
+        return logarithms
+
+    def logdet_gradient(self, values: Untyped) -> np.ndarray:
+        """Return the gradients of `logdet` for the values, on the host."""
+        with self._lock:
+            factor = self._factor_of(values)
+            if isinstance(factor, Factor):
+                return factor.logdet_vjp()
+            return np.stack([factor[i].logdet_vjp() for i in range(len(factor))])
+
+    def _factor_of(self, values: Untyped) -> Factor | BatchFactor:
+        """Return the factor of one matrix, or the factors of a batch."""
+        if values.ndim == 1:
+            return self._single.factor_of(values)
+        recent = RecentFactors(self._keep, self._batch)
+        return self._batches.setdefault(values.shape[0], recent).factor_of(values)
 
     def _factorized(self, values: Untyped) -> Factor:
         A = self._matrix(on_host(values))

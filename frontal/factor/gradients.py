@@ -19,6 +19,7 @@ from ..matrix.canonical import on_device, prepare_rhs, working_dtype
 from ..matrix.exact import refuse_inexact
 from ..matrix.value_map import ValueMap
 from ..numeric.linear_system import Vectors
+from .inverse_entries import inverse_entries
 from .state import FactorState
 
 _Restore = Callable[[Vectors], Untyped]
@@ -136,6 +137,45 @@ class Derivatives:
         X, B, restore = _blocks(factor, x, b_dot)
         values = _by_columns(factor, order, values_dot)
         return self.solve(restore(_residual(factor, values, X, B, trans)), trans)
+
+    def logdet_vjp(self, g: complex = 1.0) -> np.ndarray:
+        """Return the gradient of g times the logarithm of |det A| for the values of A.
+
+        These are entries of the inverse, on the host: see `inverse_entries`.
+
+        Parameters
+        ----------
+        g : float
+            Gradient for the logarithm.
+
+        Returns
+        -------
+        values_bar : array of the shape of ``A.data``
+            As for `solve_vjp`.
+
+        Raises
+        ------
+        InverseInaccurateError, SolutionOverflowError, FactorMemoryError
+            As for `diag_inv`.
+        ValueError
+            If the last matrix had no array with one value for each entry.
+
+        Examples
+        --------
+        >>> import frontal, scipy.sparse as sp
+        >>> factor = frontal.factorize(sp.csc_array([[2.0, 0.0], [1.0, 4.0]]), kind="general")
+        >>> factor.logdet_vjp()
+        array([0.5 , 0.  , 0.25])
+        """
+        factor, order = self._differentiable(None)
+        symbolic = factor.symbolic
+        row, column = order.coordinates(symbolic.indptr, symbolic.indices)
+        entries = self._numbers.answer_by_fronts(
+            lambda solver: inverse_entries(solver, column, row)
+        )
+        if order.triangle is not None:  # each value is that of two entries
+            entries[row != column] *= 2
+        return (g * entries.conj()).astype(entries.dtype, copy=False).reshape(order.shape)
 
     def _differentiable(self, version: int | None) -> tuple[NumericFactor, ValueMap]:
         """Return the factor and the order of its values; raise if there are no derivatives."""

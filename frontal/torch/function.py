@@ -1,20 +1,26 @@
-"""The solution of op(A) x = b as a function of the values of A and of b, for autograd.
+"""Solutions and determinants as functions of the values of A and of b, for autograd.
 
-Its derivatives call the function itself, so that they have derivatives, too. Gradients follow
-`frontal.factor.gradients`.
+Derivatives of a solution call the function of solutions itself, so that they have derivatives, too.
+Those of a determinant are entries of the inverse, whose derivatives are not offered. Gradients
+follow `frontal.factor.gradients`.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import torch
 
 from .._typing import Untyped
 
+_NO_SECOND = (
+    "second derivatives of log det A are not offered: they need entries of the inverse outside of "
+    "the pattern. Try: solve() with unit vectors"
+)
+
 
 class DirectSolver(Protocol):
-    """Solutions with the matrices of a pattern, unknown to autograd; see `Pattern`."""
+    """Solutions and determinants of the matrices of a pattern, unknown to autograd: `Pattern`."""
 
     rows: torch.Tensor
     columns: torch.Tensor
@@ -22,6 +28,14 @@ class DirectSolver(Protocol):
 
     def solved(self, values: torch.Tensor, b: torch.Tensor, trans: str) -> torch.Tensor:
         """Return x for values (count,) and b (n, k), or both with a batch axis before."""
+        ...
+
+    def logarithm(self, values: torch.Tensor) -> torch.Tensor:
+        """Return log det A, a scalar or (batch,)."""
+        ...
+
+    def logarithm_gradient(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the gradient of log det A for the values."""
         ...
 
 
@@ -87,6 +101,82 @@ class SolveFunction(torch.autograd.Function):
             return SolveFunction.apply(values, b, pattern, trans), 0
         x = SolveFunction.apply(values.flatten(0, 1), b.flatten(0, 1), pattern, trans)
         return x.unflatten(0, b.shape[:2]), 0
+
+
+class LogdetFunction(torch.autograd.Function):
+    """log det A for values (count,), or (batch,) of them for values (batch, count)."""
+
+    @staticmethod
+    def forward(values: torch.Tensor, pattern: DirectSolver) -> torch.Tensor:
+        """Return the logarithms."""
+        return pattern.logarithm(values)
+
+    @staticmethod
+    def setup_context(ctx: Untyped, inputs: tuple[Untyped, ...], output: torch.Tensor) -> None:
+        """Keep what derivatives need."""
+        values, ctx.pattern = inputs
+        ctx.save_for_backward(values)
+        ctx.save_for_forward(values)
+
+    @staticmethod
+    def backward(ctx: Untyped, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """Return the gradient for the values."""
+        (values,) = ctx.saved_tensors
+        gradient = _InverseFunction.apply(values, ctx.pattern)
+        return gradients[0].unsqueeze(-1) * gradient, None
+
+    @staticmethod
+    def jvp(ctx: Untyped, *changes: torch.Tensor | None) -> torch.Tensor:
+        """Return the derivative along a change of the values."""
+        (values,), change = ctx.saved_tensors, changes[0]
+        gradient = _InverseFunction.apply(values, ctx.pattern)
+        return (gradient.conj() * change).sum(-1).real
+
+    @staticmethod
+    def vmap(
+        info: Untyped, in_dims: tuple[Untyped, ...], *inputs: Untyped
+    ) -> tuple[torch.Tensor, int]:
+        """Return the logarithms for one more batch axis of values."""
+        return _of_batch(LogdetFunction, in_dims, *inputs)
+
+
+class _InverseFunction(torch.autograd.Function):
+    """The gradient of log det A for the values, which has no derivatives."""
+
+    @staticmethod
+    def forward(values: torch.Tensor, pattern: DirectSolver) -> torch.Tensor:
+        return pattern.logarithm_gradient(values)
+
+    @staticmethod
+    def setup_context(ctx: Untyped, inputs: tuple[Untyped, ...], output: torch.Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Untyped, *gradients: torch.Tensor) -> NoReturn:
+        raise NotImplementedError(_NO_SECOND)
+
+    @staticmethod
+    def jvp(ctx: Untyped, *changes: torch.Tensor | None) -> NoReturn:
+        raise NotImplementedError(_NO_SECOND)
+
+    @staticmethod
+    def vmap(
+        info: Untyped, in_dims: tuple[Untyped, ...], *inputs: Untyped
+    ) -> tuple[torch.Tensor, int]:
+        return _of_batch(_InverseFunction, in_dims, *inputs)
+
+
+def _of_batch(
+    function: type[LogdetFunction | _InverseFunction],
+    in_dims: tuple[Untyped, ...],
+    values: torch.Tensor,
+    pattern: DirectSolver,
+) -> tuple[torch.Tensor, int]:
+    """Return a function of values with one more batch axis."""
+    values = values.movedim(in_dims[0], 0)
+    if values.dim() == 2:
+        return function.apply(values, pattern), 0
+    return function.apply(values.flatten(0, 1), pattern).unflatten(0, values.shape[:2]), 0
 
 
 def _gradient(pattern: DirectSolver, y: torch.Tensor, x: torch.Tensor, trans: str) -> torch.Tensor:

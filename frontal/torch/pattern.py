@@ -10,7 +10,7 @@ from .._typing import Untyped
 from ..batch.recent import PatternFactors
 from ..matrix.canonical import KINDS, require_kind
 from .arrays import array_of, host_array_of, tensor_of
-from .function import SolveFunction
+from .function import LogdetFunction, SolveFunction
 
 _SYMMETRY = {"spd": "hermitian", "hermitian": "hermitian", "symmetric": "symmetric"}
 
@@ -139,15 +139,50 @@ class Pattern:
         x = SolveFunction.apply(values, b.unsqueeze(-1) if single else b, self, trans)
         return x.squeeze(-1) if single else x
 
-    def _check(self, values: torch.Tensor, b: torch.Tensor, trans: str) -> None:
+    def logdet(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the natural logarithm of det A, which has derivatives of first order.
+
+        Its gradient has the entries of the inverse in A's pattern, computed on the host.
+
+        Parameters
+        ----------
+        values : tensor (count,) or (batch, count)
+
+        Returns
+        -------
+        logarithm : real scalar tensor, or (batch,)
+
+        Raises
+        ------
+        ValueError
+            If a determinant is not positive, or values do not fit.
+        frontal.FrontalError
+            As `frontal.factorize`.
+
+        Examples
+        --------
+        >>> import torch, frontal.torch
+        >>> pattern = frontal.torch.Pattern(torch.arange(3), torch.arange(2))
+        >>> values = torch.tensor([2.0, 4.0], requires_grad=True)
+        >>> pattern.logdet(values).backward()
+        >>> values.grad
+        tensor([0.5000, 0.2500])
+        """
+        self._check_values(values)
+        return LogdetFunction.apply(values, self)
+
+    def _check_values(self, values: torch.Tensor) -> None:
         count = self.columns.numel()
-        if trans not in ("N", "T", "H"):
-            raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
         if values.dim() not in (1, 2) or values.shape[-1] != count:
             raise ValueError(
                 f"values have shape {tuple(values.shape)}, and the pattern has {count} entries: "
                 f"they must be ({count},) or (batch, {count})"
             )
+
+    def _check(self, values: torch.Tensor, b: torch.Tensor, trans: str) -> None:
+        if trans not in ("N", "T", "H"):
+            raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
+        self._check_values(values)
         wanted = *values.shape[:-1], self.n
         if b.dim() - len(wanted) not in (0, 1) or tuple(b.shape[: len(wanted)]) != wanted:
             raise ValueError(
@@ -161,12 +196,25 @@ class Pattern:
 
     def solved(self, values: torch.Tensor, b: torch.Tensor, trans: str) -> torch.Tensor:
         """Return x for b (n, k) or (batch, n, k), unknown to autograd."""
+        x = self._factors_for(values).solve(array_of(values), array_of(b), trans)
+        return tensor_of(x, values.device)
+
+    def logarithm(self, values: torch.Tensor) -> torch.Tensor:
+        """Return log det A, unknown to autograd."""
+        logarithms = self._factors_for(values).logdet(array_of(values))
+        return torch.as_tensor(logarithms, dtype=values.real.dtype, device=values.device)
+
+    def logarithm_gradient(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the gradient of log det A for the values, unknown to autograd."""
+        return tensor_of(self._factors_for(values).logdet_gradient(array_of(values)), values.device)
+
+    def _factors_for(self, values: torch.Tensor) -> PatternFactors:
+        """Return the factors for values of this type on this device."""
         key = values.device, values.dtype
         if key not in self._factors:
             place = {"backend": "gpu"} if values.is_cuda else {}
             self._factors[key] = PatternFactors(self._matrix, self._keep, place | self._options)
-        x = self._factors[key].solve(array_of(values), array_of(b), trans)
-        return tensor_of(x, values.device)
+        return self._factors[key]
 
     def _matrix(self, values: np.ndarray) -> sp.sparray:
         """Return the matrix of host values, in their order."""

@@ -149,6 +149,32 @@ def test_lists_no_vectors_and_one_part_of_a_change():
     assert b_bar.shape == (9, 0)
 
 
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_determinants(kind, dtype):
+    """Along random changes; also of one triangle, and of values in another order."""
+    A, rng = system(kind, dtype)
+    inverse = np.linalg.inv(A.toarray())
+    change = vectors(rng, (N, N), dtype) * (A.toarray() != 0)
+    if kind != "general":
+        change = change + (change.T if kind == "symmetric" else change.conj().T)
+    wanted = float(np.trace(inverse @ change).real)
+    halves = [(sp.tril, "lower"), (sp.triu, "upper")] if kind != "general" else []
+    for part, triangle in [(sp.csr_array, None), *halves]:
+        stored = sp.coo_array(part(A))
+        factor = frontal.factorize(stored, kind=kind, triangle=triangle)
+        gradient = factor.logdet_vjp(3.0)
+        assert gradient.dtype == A.dtype
+        along = np.vdot(gradient, change[stored.coords]).real / 3
+        assert abs(along - wanted) <= 1e-12 * abs(inverse).max() * abs(change).sum()
+
+
+def test_no_gradient_of_the_determinant_of_a_singular_matrix():
+    A = sp.csc_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
+    with pytest.raises(frontal.SingularMatrixError):
+        frontal.factorize(A, singular="allow").logdet_vjp()
+
+
 def test_factors_by_columns_and_in_mixed_precision():
     rng = np.random.default_rng(0)
     chain = sp.diags_array([np.ones(399), np.full(400, 4.0), np.ones(399)], offsets=[-1, 0, 1])

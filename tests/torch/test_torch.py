@@ -181,6 +181,55 @@ def test_repeated_and_unsorted_entries():
     torch.testing.assert_close(A.grad.to_dense(), whole.grad.to_dense())
 
 
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_logarithms_of_determinants(dtype):
+    _, values, _, csr = prepared("spd", dtype)
+    pattern = adapter.Pattern(torch.tensor(csr.indptr), torch.tensor(csr.indices), kind="general")
+    dense = torch.tensor(csr.toarray()).requires_grad_()
+    wanted = torch.linalg.slogdet(dense).logabsdet
+    wanted.backward()
+    if dtype == "f8":  # a change of one complex entry leaves the determinant complex
+        values.requires_grad_()
+        assert gradcheck(pattern.logdet, values, check_forward_ad=True)
+    for layout in "csr", "csc", "coo":
+        A = getattr(dense.detach(), f"to_sparse_{layout}")().requires_grad_()
+        logarithm = adapter.logdet(A, kind="spd")
+        torch.testing.assert_close(logarithm, wanted.detach())
+        (2 * logarithm).backward()
+        G = A.grad.to_dense()
+        torch.testing.assert_close(G, 2 * torch.where(dense.detach() != 0, dense.grad, 0))
+
+
+def test_logarithms_of_determinants_of_a_batch():
+    pattern, values, _, _ = prepared("spd")
+    batch = torch.stack([values.detach(), 2 * values.detach()]).requires_grad_()
+    logarithms = pattern.logdet(batch)
+    torch.testing.assert_close(logarithms[1] - logarithms[0], torch.tensor(N * np.log(2)))
+    logarithms.sum().backward()
+    torch.testing.assert_close(batch.grad[0], 2 * batch.grad[1])
+    mapped = torch.func.vmap(torch.func.grad(pattern.logdet))(batch.detach())
+    torch.testing.assert_close(mapped, batch.grad)
+    odd = adapter.Pattern(torch.arange(4), torch.arange(3))
+    with pytest.raises(ValueError, match="not positive"):
+        odd.logdet(torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0]]).double())
+    with pytest.raises(ValueError, match="not positive"):
+        odd.logdet(torch.tensor([1.0, 1.0, -1.0]).double())
+
+
+def test_second_derivatives_of_determinants_are_refused():
+    """And are not zero in silence, by whichever mode."""
+    pattern, values, _, _ = prepared("spd")
+    (gradient,) = torch.autograd.grad(
+        pattern.logdet(values.requires_grad_()), values, create_graph=True
+    )
+    with pytest.raises(NotImplementedError, match="second derivatives of log det A"):
+        gradient.sum().backward()
+    with pytest.raises(NotImplementedError, match="second derivatives of log det A"):
+        torch.func.hessian(pattern.logdet)(values.detach())
+    with pytest.raises(NotImplementedError, match="second derivatives of log det A"):
+        torch.func.jacrev(torch.func.jacfwd(pattern.logdet))(values.detach())
+
+
 def test_gradients_take_no_factorization(factorizations):
     pattern, values, rng, _ = prepared()
     b, one, two = random(rng, N), values.clone(), 2 * values

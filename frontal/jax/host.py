@@ -43,10 +43,25 @@ class HostPattern:
 
     def solve(self, values: np.ndarray, b: np.ndarray, trans: str) -> np.ndarray:
         """Solve op(A) x = b: values (count,) and b (n, k), or with a batch axis before both."""
+        used = np.ascontiguousarray(values[..., self._used])
+        return self._factors_for(values).solve(used, b, trans)
+
+    def logdet(self, values: np.ndarray) -> np.ndarray:
+        """Return log det A for values (count,), or (batch,) of them for values (batch, count)."""
+        used = np.ascontiguousarray(values[..., self._used])
+        return self._factors_for(values).logdet(used)
+
+    def logdet_gradient(self, values: np.ndarray) -> np.ndarray:
+        """Return the gradients of `logdet` for the values, zero for padding."""
+        gradient, used = np.zeros_like(values), np.ascontiguousarray(values[..., self._used])
+        gradient[..., self._used] = self._factors_for(values).logdet_gradient(used)
+        return gradient
+
+    def _factors_for(self, values: np.ndarray) -> PatternFactors:
+        """Return the factors for values of this type."""
         if values.dtype not in self._factors:
             self._factors[values.dtype] = PatternFactors(self._matrix, _KEEP, self._options)
-        used = np.ascontiguousarray(values[..., self._used])
-        return self._factors[values.dtype].solve(used, b, trans)
+        return self._factors[values.dtype]
 
     def _matrix(self, values: np.ndarray) -> sp.coo_array:
         return sp.coo_array((values, (self._rows, self._columns)), shape=(self._n, self._n))
@@ -93,6 +108,39 @@ def solve_on_host(
     values = np.broadcast_to(values, (*batch, values.shape[-1])).reshape(-1, values.shape[-1])
     blocks = np.broadcast_to(b, (*batch, n, k)).reshape(-1, n, k)
     return pattern.solve(values, blocks, trans).reshape(*batch, n, k)
+
+
+def logdet_on_host(
+    values: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    *,
+    n: int,
+    gradient: bool,
+    options: dict[str, Untyped],
+) -> np.ndarray:
+    """Return log det A for values (..., count), or the gradient for the values.
+
+    Parameters
+    ----------
+    values, rows, columns, options
+        As for `solve_on_host`.
+    n : int
+        Order of A.
+    gradient : bool
+
+    Returns
+    -------
+    real array (...), or (..., count) in the type of the values
+    """
+    values = np.asarray(values)
+    rows, columns = (_without_batch(index) for index in (rows, columns))
+    _, pattern = _recent.pattern_of(HostIndices(n, rows, columns), options)
+    batch, count = values.shape[:-1], values.shape[-1]
+    matrices = values.reshape(-1, count) if batch else values
+    if gradient:
+        return pattern.logdet_gradient(matrices).reshape(values.shape)
+    return np.asarray(pattern.logdet(matrices), values.real.dtype).reshape(batch)
 
 
 def _without_batch(index: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""`solve` for JAX's sparse matrices: a linear solve that JAX differentiates and maps by itself.
+"""`solve` and `logdet` for JAX's sparse matrices, by callbacks to the host.
 
-JAX derives all derivatives from the product with A, whose solution is a callback to the host.
+JAX derives all derivatives of a solution by itself, from the product with A.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from jax.experimental.sparse import BCOO, BCSR
 
 from .._typing import Untyped
 from ..matrix.canonical import require_kind
-from .host import solve_on_host
-
-_TRANSPOSED = {"N": "T", "T": "N"}
+from .host import logdet_on_host, solve_on_host
 
 
 def solve(
@@ -78,6 +76,57 @@ def solve(
     options = {"kind": kind, **options}
     x = _solved(values, rows, columns, b if b.ndim == 2 else b[:, None], options)
     return x if b.ndim == 2 else x[:, 0]
+
+
+def logdet(A: BCOO | BCSR, *, kind: str = "auto", **options: Untyped) -> jax.Array:
+    """Return the natural logarithm of det A, which has derivatives of first order.
+
+    Its gradient has the entries of the inverse in A's pattern.
+
+    Parameters
+    ----------
+    A, kind, **options
+        As for `solve`.
+
+    Returns
+    -------
+    logarithm : real scalar array
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for `solve`. If the determinant is not positive, when it is computed.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, frontal.jax
+    >>> from jax.experimental.sparse import BCOO
+    >>> indices = jnp.array([[0, 0], [1, 1]])
+    >>> gradient = jax.grad(lambda data: frontal.jax.logdet(BCOO((data, indices), shape=(2, 2))))
+    >>> [round(x, 6) for x in gradient(jnp.array([2.0, 4.0])).tolist()]
+    [0.5, 0.25]
+    """
+    require_kind(kind)
+    values, rows, columns, n = _entries(A)
+    host = partial(logdet_on_host, n=n, options={"kind": kind, **options})
+    real = values.real.dtype
+
+    @jax.custom_jvp
+    def logarithm(values: jax.Array) -> jax.Array:
+        result = jax.ShapeDtypeStruct((), real)
+        value = partial(host, gradient=False)
+        return jax.pure_callback(value, result, values, rows, columns, vmap_method="expand_dims")
+
+    @logarithm.defjvp
+    def _(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+        (values,), (change,) = primals, tangents
+        result = jax.ShapeDtypeStruct(values.shape, values.dtype)
+        slope = jax.pure_callback(
+            partial(host, gradient=True), result, values, rows, columns, vmap_method="expand_dims"
+        )
+        return logarithm(values), (slope.conj() * change).sum().real
+
+    return logarithm(values)
 
 
 def _entries(A: BCOO | BCSR) -> tuple[jax.Array, jax.Array, jax.Array, int]:

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
+from frontal.batch.recent import RecentPatterns
 from frontal.factor.factor import Factor
 
 from ..gradient_tools import N, system, vectors
@@ -75,6 +76,7 @@ def test_transforms():
 
 
 def test_gradients_take_no_factorization(monkeypatch):
+    monkeypatch.setattr("frontal.jax.host._recent", RecentPatterns())
     solution, values, b, _ = prepared()
     counts, later = [], Factor.refactorize
     monkeypatch.setattr(Factor, "refactorize", lambda *given: counts.append(1) or later(*given))
@@ -141,6 +143,37 @@ def test_a_parameter_found_by_newton_steps():
     for _ in range(8):
         c = c - jax.grad(misfit)(c) / jax.hessian(misfit)(c)
     assert abs(c - 2.0) < 1e-8
+
+
+def test_logarithms_of_determinants():
+    A, _ = system("spd", "f8")
+    A = BCOO.from_scipy_sparse(A.tocoo())
+    V = jnp.stack([A.data, 2 * A.data])
+
+    def logarithm(values):
+        return adapter.logdet(BCOO((values, A.indices), shape=A.shape), kind="general")
+
+    def reference(values):
+        full = jnp.zeros((N, N)).at[A.indices[:, 0], A.indices[:, 1]].add(values)
+        return jnp.linalg.slogdet(full)[1]
+
+    check_grads(logarithm, (A.data,), order=1, modes=["fwd", "rev"])
+    for transform in (
+        lambda f: jax.jit(jax.value_and_grad(f))(A.data),
+        lambda f: jax.vmap(f)(V),
+        lambda f: jax.jit(jax.vmap(jax.grad(f)))(V),
+        lambda f: jax.vmap(jax.vmap(jax.grad(f)))(V[None]),
+    ):
+        found, wanted = (jax.tree.leaves(transform(f)) for f in (logarithm, reference))
+        for a, w in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(a, w, rtol=1e-11, atol=1e-12)
+    padded = BCSR.fromdense(A.todense(), nse=A.nse + 3)
+    np.testing.assert_allclose(adapter.logdet(padded), reference(A.data), rtol=1e-12)
+    with pytest.raises(Exception, match="JVP"):  # not zero in silence
+        jax.hessian(logarithm)(A.data)
+    odd = BCOO.fromdense(jnp.diag(jnp.array([1.0, 1.0, -1.0])))
+    with pytest.raises(Exception, match="not positive"):
+        jax.block_until_ready(adapter.logdet(odd))
 
 
 def test_errors():

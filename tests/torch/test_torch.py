@@ -385,6 +385,11 @@ def test_tensors_on_a_gpu(side):
         csr = torch.sparse_csr_tensor(*(i.cuda() for i in index), values.cuda(), (900, 900))
         adapter.solve(csr.requires_grad_(), b.cuda()).sum().backward()
         assert csr.grad.is_cuda
+        there = values.cuda().requires_grad_()
+        pattern.logdet(there).backward()
+        assert there.grad.is_cuda
+        on_host = frontal.factorize(A).logdet_vjp()
+        torch.testing.assert_close(there.grad.cpu(), torch.tensor(on_host), rtol=1e-9, atol=1e-12)
         batch = torch.stack([values, 2 * values]).cuda().requires_grad_()
         pattern.solve(batch, torch.stack([b, b]).cuda()).square().sum().backward()
         torch.testing.assert_close(batch.grad[0].cpu(), wanted.grad, rtol=1e-9, atol=1e-12)

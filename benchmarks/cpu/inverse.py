@@ -9,18 +9,13 @@ One thread works, or as many as FRONTAL_NUM_THREADS says. Results go to results/
 
 from __future__ import annotations
 
-import argparse
 import os
-import re
-import statistics
-import time
 from collections.abc import Callable
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 
 from benchmarks.harness.processes import on_threads
-from benchmarks.harness.records import RESULTS, writer
+from benchmarks.harness.rounds import ratios_of, run, times_in_turn
 
 os.environ |= on_threads(int(os.environ.get("FRONTAL_NUM_THREADS", "1")))  # before NumPy is loaded
 
@@ -70,40 +65,18 @@ def measured(problem: str, rounds: int) -> dict[str, object]:
         "selected_inverse of L + U": lambda: factor.selected_inverse("factor"),
     }
     calls |= peers(A, factor.info["method"])
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for turn in range(rounds + 2):
-        for name, call in calls.items():
-            began = time.perf_counter()
-            call()
-            if turn >= 2:
-                times[name].append(time.perf_counter() - began)
-    medians = {name: statistics.median(found) for name, found in times.items()}
+    times = times_in_turn(calls, rounds)
     _, info = factor.diag_inv(return_info=True)
     return {
         "problem": problem,
         "n": n,
         "method": factor.info["method"],
         "threads": int(os.environ["FRONTAL_NUM_THREADS"]),
-        "phases": {name: {"median": t, "min": min(times[name])} for name, t in medians.items()},
-        "ratios": {name: t / medians["refactorize"] for name, t in medians.items()},
+        **ratios_of(times, "refactorize"),
         "error": info.error,
         "peers": {"sparsax": version("sparsax")} if "sparsax" in calls else {},
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--match", default="", help="regular expression on the problem")
-    parser.add_argument("--append", action="store_true", help="keep earlier records")
-    parser.add_argument("--output", type=Path, default=RESULTS / "inverse.jsonl")
-    options = parser.parse_args()
-    with writer(options.output, options.append) as store:
-        for problem in (x for x in PROBLEMS if re.search(options.match, x)):
-            record = store(measured(problem, options.rounds))
-            ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in record["ratios"].items())
-            print(f"{problem:16} {record['method']:9} {ratios}", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, "inverse.jsonl", PROBLEMS, measured)

@@ -100,6 +100,11 @@ class NumericFactor(Protocol):
     remeasures: bool  # a `FastSolution` has `measured`
 
     @property
+    def hermitian(self) -> bool:
+        """Whether A is known to equal its adjoint exactly."""
+        ...
+
+    @property
     def scaling(self) -> Scaling | None:
         """Scaling of the factorized matrix, on the host; None for a method without scaling."""
         ...

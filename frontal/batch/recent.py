@@ -117,7 +117,11 @@ class PatternFactors:
     def solve(self, values: Untyped, b: Untyped, trans: str) -> Untyped:
         """Solve op(A) x = b: values (count,) and b (n, k), or with a batch axis before both."""
         with self._lock:
-            return self._factor_of(values).solve(b, trans)
+            factor = self._factor_of(values)
+            if values.ndim > 1 or b.shape[1] != 1:
+                return factor.solve(b, trans)
+            vector = module_of(b, True).ascontiguousarray(b[:, 0])  # is solved in one call
+            return factor.solve(vector, trans)[:, None]
 
     def logdet(self, values: Untyped) -> np.ndarray:
         """Return the logarithms of determinants, on the host: a scalar, or (batch,).

@@ -23,6 +23,11 @@ class HostNumericFactor:
     symbolic: Symbolic
     matrix: Canonical
 
+    @property
+    def hermitian(self) -> bool:
+        """See `NumericFactor`."""
+        return self.matrix.hermitian
+
     def is_symmetric(self) -> bool:
         """See `NumericFactor`."""
         return self.matrix.suits(self.symbolic.method)

@@ -64,9 +64,16 @@ class FactorSolver:
 
     def solve_vector(self, b: object, trans: str, steps: object) -> Vectors | None:
         """Return `solve`'s solution for a plain vector, in one call of the backend, or None."""
+        trans = self.equal_side(trans)
         if steps is None:
             return self.solve_fast(b, trans)
         return self.solve_unrefined(b, trans) if type(steps) is int and steps == 0 else None
+
+    def equal_side(self, trans: str) -> str:
+        """Return "N" for an adjoint that is A itself: both have the same condition number."""
+        if trans == "N" or not self.factor.hermitian:
+            return trans
+        return "N" if trans == "H" or (trans == "T" and self.dtype.kind != "c") else trans
 
     def solve_fast(self, b: object, trans: str) -> Vectors | None:
         """Return `solve`'s solution for a plain vector if it needs no warning; else None.
@@ -157,6 +164,7 @@ class FactorSolver:
         """Solve as `Factor.solve`; `about` returns the fields of `SolveInfo` on the factor."""
         if trans not in ("N", "T", "H"):
             raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
+        trans = self.equal_side(trans)
         began, factor = time.perf_counter(), self.factor
         reported = about is not None
         judged = steps is None or reported or not factor.asynchronous

@@ -169,6 +169,21 @@ def test_gradients_of_determinants(kind, dtype):
         assert abs(along - wanted) <= 1e-12 * abs(inverse).max() * abs(change).sum()
 
 
+@pytest.mark.parametrize(("kind", "dtype"), [("spd", "f8"), ("symmetric", "f8"), ("spd", "c16")])
+def test_an_adjoint_that_is_the_matrix_is_not_judged_anew(kind, dtype):
+    """But a complex transpose is: it is another matrix."""
+    A, rng = system(kind, dtype)
+    factor, b = frontal.factorize(A, kind=kind), vectors(rng, N, dtype)
+    x = factor.solve(b)
+    assert np.array_equal(factor.solve(b, "H"), x)
+    assert len(factor._numbers.solver.verdict.conditions) == 1
+    if dtype == "f8":
+        assert np.array_equal(factor.solve(b, "T"), x)
+    else:
+        wanted = np.linalg.solve(A.toarray().T, b)
+        np.testing.assert_allclose(factor.solve(b, "T"), wanted, rtol=1e-11, atol=1e-12)
+
+
 def test_no_gradient_of_the_determinant_of_a_singular_matrix():
     A = sp.csc_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
     with pytest.raises(frontal.SingularMatrixError):

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._typing import is_on_cupy
 from ..errors import BatchError
+from ..factor.determinant import is_positive
 from ..factor.factor import Factor
 from ..matrix.exact import refuse_masked
 from ..matrix.value_map import ValueMap
@@ -72,7 +73,8 @@ class BatchFactor:
         if i in self._lost:
             raise self._lost[i]
         number, place = self._home[:, i].tolist()
-        return self._groups[number].systems.factor(place)
+        group = self._groups[number]
+        return group.systems.factor(place, group.orders[place if self._listed else 0])
 
     def __repr__(self) -> str:
         failed = int(np.count_nonzero(self.status))
@@ -126,8 +128,8 @@ class BatchFactor:
         [0.693, nan]
         """
         sign, value = self.slogdet()
-        positive = (np.imag(sign) == 0) & (np.real(sign) > 0)
-        return np.where(positive, value, np.nan)
+        n = max((group.systems.n for group in self._groups), default=0)
+        return np.where(is_positive(sign, n), value, np.nan)
 
     def solve(
         self, b: AnyArray, trans: str = "N", *, check: bool = True, return_info: bool = False

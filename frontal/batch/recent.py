@@ -17,6 +17,7 @@ from .._typing import Untyped
 from ..api import analyze
 from ..factor.analysis import Analysis
 from ..factor.factor import Factor
+from ..messages import listed
 from .api import factorize_batch
 from .factors import BatchFactor
 from .input import module_of, on_host
@@ -24,6 +25,8 @@ from .input import module_of, on_host
 _REUSE = 100  # factorizations over which the cost of an ordering is spread
 
 _MAX_PATTERNS = 8  # patterns whose analyses and factors are kept
+_MAX_BATCH_SIZES = 2  # sizes of batches whose factors are kept
+_OPTIONS = "ordering", "backend"
 
 F = TypeVar("F", Factor, BatchFactor)
 P = TypeVar("P", covariant=True)
@@ -57,7 +60,7 @@ class RecentPatterns(Generic[P]):
         with self._lock:
             for k in reversed(range(len(self._known))):
                 known, known_options, pattern = self._known[k]
-                if known_options == options and known.equals(indices):
+                if _same(known_options, options) and known.equals(indices):
                     self._known.append(self._known.pop(k))
                     return known, pattern
             indices.keep()
@@ -98,7 +101,7 @@ class PatternFactors:
     keep : int
         Factors at most, and as many batches of factors.
     options : dict
-        Of `frontal.analyze`.
+        ``kind``, ``ordering`` and ``backend`` of `frontal.analyze`.
     """
 
     def __init__(
@@ -110,12 +113,14 @@ class PatternFactors:
         self._matrix, self._options = matrix, options
         self._analysis: Analysis | None = None
         self._single = RecentFactors(keep, self._factorized)
-        self._batches: dict[int, RecentFactors[BatchFactor]] = {}
+        self._batches: dict[int, RecentFactors[BatchFactor]] = {}  # by their sizes
         self._keep = keep
         self._lock = threading.RLock()  # autograd has a thread for each device
 
     def solve(self, values: Untyped, b: Untyped, trans: str) -> Untyped:
         """Solve op(A) x = b: values (count,) and b (n, k), or with a batch axis before both."""
+        if values.ndim > 1 and not values.shape[0]:
+            return b.copy()
         with self._lock:
             factor = self._factor_of(values)
             if values.ndim > 1 or b.shape[1] != 1:
@@ -131,6 +136,8 @@ class PatternFactors:
         ValueError
             If a determinant is not positive.
         """
+        if values.ndim > 1 and not values.shape[0]:
+            return np.zeros(0)
         with self._lock:
             logarithms = np.asarray(self._factor_of(values).logdet())
         if np.isnan(logarithms).any():
@@ -139,6 +146,8 @@ class PatternFactors:
 
     def logdet_gradient(self, values: Untyped) -> np.ndarray:
         """Return the gradients of `logdet` for the values, on the host."""
+        if values.ndim > 1 and not values.shape[0]:
+            return on_host(values)
         with self._lock:
             factor = self._factor_of(values)
             if isinstance(factor, Factor):
@@ -149,8 +158,12 @@ class PatternFactors:
         """Return the factor of one matrix, or the factors of a batch."""
         if values.ndim == 1:
             return self._single.factor_of(values)
-        recent = RecentFactors(self._keep, self._batch)
-        return self._batches.setdefault(values.shape[0], recent).factor_of(values)
+        size = values.shape[0]
+        recent = self._batches.pop(size, None) or RecentFactors(self._keep, self._batch)
+        self._batches[size] = recent  # the last used one at the end
+        for oldest in list(self._batches)[:-_MAX_BATCH_SIZES]:
+            del self._batches[oldest]
+        return recent.factor_of(values)
 
     def _factorized(self, values: Untyped) -> Factor:
         A = self._matrix(on_host(values))
@@ -160,6 +173,23 @@ class PatternFactors:
 
     def _batch(self, values: Untyped) -> BatchFactor:
         return factorize_batch(self._matrix(on_host(values[0])), values, **self._options)
+
+
+def require_options(options: dict[str, Untyped]) -> None:
+    """Raise TypeError for options that solves by values do not have."""
+    unknown = [name for name in options if name not in _OPTIONS]
+    if unknown:
+        raise TypeError(
+            f"unexpected option {unknown[0]!r}; there are {listed(_OPTIONS, 'and')}, and both "
+            "triangles of a symmetric matrix are needed"
+        )
+
+
+def _same(options: dict[str, Untyped], others: dict[str, Untyped]) -> bool:
+    """Return whether options are equal; some may be arrays."""
+    return options.keys() == others.keys() and all(
+        np.array_equal(value, others[name]) for name, value in options.items()
+    )
 
 
 def _equal(a: Untyped, b: Untyped) -> bool:

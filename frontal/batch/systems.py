@@ -29,6 +29,7 @@ from ..factor.solve import FactorSolver
 from ..factor.state import FactorState
 from ..matrix.canonical import Canonical
 from ..matrix.symmetry import is_hermitian
+from ..matrix.value_map import ValueMap
 from .input import AnyArray, module_of, on_host
 from .substitute import Report
 
@@ -254,17 +255,20 @@ class Systems:
             )
         return failures
 
-    def factor(self, i: int) -> Factor:
-        """Return the factor of one system, which shares the memory of the batch."""
+    def factor(self, i: int, order: ValueMap | None = None) -> Factor:
+        """Return the factor of one system, which shares the memory of the batch.
+
+        Its values are in this order, by default by columns.
+        """
         if i in self.failures:
             raise self.failures[i]
         if i in self.singles:
-            return self.singles[i]
+            return Factor(self.singles[i]._numbers, order)
         if not self.accepted[i]:
             raise FactorInvalidError
         solver = FactorSolver(Diagnosis(self._engine.numeric(i)))
         solver.examine()
-        return Factor(FactorState(self.analysis, solver))
+        return Factor(FactorState(self.analysis, solver), order)
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
         """Return signs (or phases) and log-moduli of the determinants; NaN without a factor."""

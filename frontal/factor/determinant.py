@@ -6,6 +6,7 @@ import numpy as np
 
 from ..backend.protocol import NumericFactor
 from ..compile.jit import jit
+from ..numeric.linear_system import eps_of
 from .extract import column_positions, row_positions
 
 
@@ -46,9 +47,14 @@ def _pivots(factor: NumericFactor) -> np.ndarray:
 def logdet(factor: NumericFactor) -> float:
     """Return the natural logarithm of det(A); raise ValueError if det(A) is not positive."""
     sign, value = slogdet(factor)
-    if not (np.imag(sign) == 0 and np.real(sign) > 0):
+    if not is_positive(sign, factor.symbolic.n):
         raise ValueError(f"det(A) is not positive (its sign is {sign}); use slogdet()")
     return value
+
+
+def is_positive(sign: np.ndarray | np.number, n: int) -> np.ndarray | np.bool_:
+    """Return whether signs, or phases up to rounding, of determinants of order n are positive."""
+    return (np.real(sign) > 0) & (np.abs(np.imag(sign)) <= n * eps_of(sign.dtype))
 
 
 @jit

@@ -14,12 +14,17 @@ import numpy as np
 
 from .._typing import Untyped
 from ..backend.protocol import NumericFactor
-from ..errors import SingularMatrixError, StaleFactorError
+from ..errors import (
+    NonFiniteInputError,
+    SingularMatrixError,
+    SolutionOverflowError,
+    StaleFactorError,
+)
 from ..matrix.canonical import on_device, prepare_rhs, working_dtype
-from ..matrix.exact import refuse_inexact
+from ..matrix.exact import refuse_inexact, refuse_masked
 from ..matrix.value_map import ValueMap
 from ..numeric.linear_system import Vectors
-from .inverse_entries import inverse_entries
+from .inverse_entries import finite, inverse_entries
 from .state import FactorState
 
 _Restore = Callable[[Vectors], Untyped]
@@ -68,6 +73,8 @@ class Derivatives:
             If A is singular: solutions have no derivatives.
         StaleFactorError
             If `version` is not that of the factor.
+        NonFiniteInputError, SolutionOverflowError
+            If x or `x_bar` has NaN or infinity; if a gradient is too large for its type.
         ValueError
             If the shapes differ, or the last matrix had no array with one value for each entry.
 
@@ -95,6 +102,7 @@ class Derivatives:
             rows, columns = (X.conj(), Y) if trans == "T" else (X, Y.conj())
         promised = factor.symbolic.method.one_triangle and not self._numbers.analysis.fallback
         values_bar = restore(_gradient(factor, order, rows, columns, promised))
+        _refuse_non_finite(values_bar, x)
         return values_bar.reshape(order.shape), b_bar
 
     def solve_jvp(
@@ -131,6 +139,7 @@ class Derivatives:
         array([-0.25  , -0.0625])
         """
         factor, order = self._differentiable(version)
+        (x,) = _arrays(x)
         x, b_dot = _arrays(x, b_dot=0 * x if b_dot is None else b_dot)
         if values_dot is None:
             return self.solve(b_dot, trans)
@@ -138,7 +147,7 @@ class Derivatives:
         values = _by_columns(factor, order, values_dot)
         return self.solve(restore(_residual(factor, values, X, B, trans)), trans)
 
-    def logdet_vjp(self, g: complex = 1.0) -> np.ndarray:
+    def logdet_vjp(self, g: float = 1.0) -> np.ndarray:
         """Return the gradient of g times the logarithm of |det A| for the values of A.
 
         These are entries of the inverse, on the host: see `inverse_entries`.
@@ -158,7 +167,7 @@ class Derivatives:
         InverseInaccurateError, SolutionOverflowError, FactorMemoryError
             As for `diag_inv`.
         ValueError
-            If the last matrix had no array with one value for each entry.
+            If g is no finite number, or the last matrix had no array with one value for each entry.
 
         Examples
         --------
@@ -167,6 +176,8 @@ class Derivatives:
         >>> factor.logdet_vjp()
         array([0.5 , 0.  , 0.25])
         """
+        if np.ndim(g) or np.iscomplexobj(g) or not np.isfinite(g):
+            raise ValueError(f"g is {g!r}, but a finite real number is needed")
         factor, order = self._differentiable(None)
         symbolic = factor.symbolic
         row, column = order.coordinates(symbolic.indptr, symbolic.indices)
@@ -175,7 +186,9 @@ class Derivatives:
         )
         if order.triangle is not None:  # each value is that of two entries
             entries[row != column] *= 2
-        return (g * entries.conj()).astype(entries.dtype, copy=False).reshape(order.shape)
+        with np.errstate(over="ignore"):
+            values_bar = (g * entries.conj()).astype(entries.dtype, copy=False)
+        return finite(values_bar).reshape(order.shape)
 
     def _differentiable(self, version: int | None) -> tuple[NumericFactor, ValueMap]:
         """Return the factor and the order of its values; raise if there are no derivatives."""
@@ -194,11 +207,25 @@ class Derivatives:
 
 def _arrays(x: Untyped, **others: Untyped) -> list[Untyped]:
     """Return arrays of one shape; raise ValueError if the shapes differ."""
+    for name, a in ("x", x), *others.items():
+        refuse_masked(a, name)
     arrays = [a if on_device(a) else np.asarray(a) for a in (x, *others.values())]
     for name, a in zip(others, arrays[1:], strict=True):
         if a.shape != arrays[0].shape:
             raise ValueError(f"{name} has shape {a.shape}, but x has shape {arrays[0].shape}")
     return arrays
+
+
+def _refuse_non_finite(values_bar: Untyped, x: Untyped) -> None:
+    """Raise if a gradient has NaN or infinity: because x has, or since it overflows."""
+    if np.isfinite(values_bar).all():
+        return
+    host = x.get() if hasattr(x, "get") else x
+    bad = np.argwhere(~np.isfinite(host))
+    if bad.size:
+        place = tuple(int(i) for i in bad[0])
+        raise NonFiniteInputError("x", place, host[place])
+    raise SolutionOverflowError(str(values_bar.dtype))
 
 
 def _adjoint_solution(solve: Callable[..., Untyped], x_bar: Untyped, trans: str) -> Untyped:
@@ -271,6 +298,7 @@ def _by_columns(factor: NumericFactor, order: ValueMap, values: Untyped) -> Vect
     if on_backend is not None:
         found = on_backend[0]
     else:
+        refuse_masked(values, "values_dot")
         host = values.get() if on_device(values) else np.asarray(values)
         refuse_inexact(host, "values_dot")
         symbolic, work = factor.symbolic, working_dtype(host.dtype, "values_dot")

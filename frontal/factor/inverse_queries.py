@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from .._typing import MatrixLike, Untyped
 from ..info import InverseInfo
+from ..matrix.exact import refuse_masked
 from .inverse_entries import inverse_entries
 from .selected_inverse import (
     diagonal_of_inverse,
@@ -150,6 +151,7 @@ class InverseQueries:
 
     def _checked_numbers(self, numbers: Untyped) -> np.ndarray:
         """Return numbers of rows or columns after a check."""
+        refuse_masked(numbers, "the numbers of rows and columns")
         x, n = np.asarray(numbers), self._numbers.analysis.n
         if x.dtype.kind not in "iu" and x.size:
             raise TypeError(f"numbers of rows and columns are integers, not {x.dtype}")

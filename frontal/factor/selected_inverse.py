@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from .._typing import Sparse, Untyped, for_scipy, is_sparse
 from ..compile.jit import jit
 from ..cpu.inverse.entries import entries_of_factor
-from ..errors import IllConditionedWarning, warn
+from ..errors import IllConditionedWarning, NonFiniteInputError, warn
 from ..info import InverseInfo
+from ..matrix.exact import refuse_inexact
 from ..matrix.validate import checked
 from ..numeric.method import CHOLESKY
 from .inverse_check import residual_entries
@@ -127,12 +128,15 @@ def trace_of_product(solver: FactorSolver, B: Untyped) -> np.number:
     """Return tr(A^-1 B); see `Factor.trace_inv`."""
     n = solver.factor.symbolic.n
     B = _sparse(B, "B", (n, n)).tocoo()
-    return (inverse_entries(solver, B.col, B.row) * B.data).sum()
+    with np.errstate(over="ignore", invalid="ignore"):
+        trace = (inverse_entries(solver, B.col, B.row) * B.data).sum()
+    finite(np.asarray(trace))
+    return trace
 
 
 def quadratic_diagonal(solver: FactorSolver, M: Untyped) -> np.ndarray:
     """Return diag(M A^-1 M^H); see `Factor.quadratic_diag`."""
-    M = sp.csr_array(_sparse(M, "M", (None, solver.factor.symbolic.n)))
+    M = sp.csr_array(_sparse(M, "M", (None, solver.factor.symbolic.n)), copy=True)
     M.sum_duplicates()
     out = np.zeros(M.shape[0], np.result_type(solver.dtype, M.dtype))
     short = np.diff(M.indptr) <= _MAX_ROW_ENTRIES
@@ -180,4 +184,16 @@ def _sparse(B: Untyped, name: str, shape: tuple[int | None, int]) -> Sparse:
     if len(B.shape) != 2 or B.shape[1] != shape[1] or shape[0] not in (None, B.shape[0]):
         expected = tuple("any" if x is None else x for x in shape)
         raise ValueError(f"{name} has shape {B.shape}, expected {expected}")
+    if name != "pattern":  # whose values are ignored
+        refuse_inexact(B.data, name)
+        _refuse_non_finite(B, name)
     return B
+
+
+def _refuse_non_finite(B: Sparse, name: str) -> None:
+    """Raise `NonFiniteInputError` for the first stored entry that is NaN or infinite."""
+    coo = B.tocoo()
+    bad = np.flatnonzero(~np.isfinite(coo.data)) if coo.dtype.kind in "fc" else []
+    if len(bad):
+        place = int(coo.row[bad[0]]), int(coo.col[bad[0]])
+        raise NonFiniteInputError(name, place, coo.data[bad[0]])

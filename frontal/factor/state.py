@@ -92,7 +92,8 @@ class FactorState:
         # one attribute, replaced atomically: another thread may refactorize
         self._solver: FactorSolver | Missing = Missing.FAILED if solver is None else solver
         self._last: LastSuccess | None = None  # only while a factor is missing
-        self._frontal: FactorState | None = None  # of LU by columns, on demand
+        # the solver of LU by columns, and the same matrix by fronts, on demand
+        self._frontal: tuple[FactorSolver, FactorState] | None = None
 
     @property
     def solver(self) -> FactorSolver:
@@ -223,12 +224,12 @@ class FactorState:
         """
         if not self.analysis.by_columns:
             return self.answer(question, certain=True)
-        matrix, frontal = self.factor.matrix, self._frontal
-        if frontal is None:
+        solver, known = self.solver, self._frontal
+        if known is None or known[0] is not solver:  # another thread may have refactorized
             frontal = FactorState(self.analysis.frontal, singular=self.singular, memory=self.memory)
-            frontal.factorize(matrix, renewed=True)
-            self._frontal = frontal
-        return frontal.answer(question, certain=True)
+            frontal.factorize(solver.factor.matrix, renewed=True)
+            known = self._frontal = solver, frontal
+        return known[1].answer(question, certain=True)
 
     def free(self) -> None:
         """Release the memory; later use is an error."""
@@ -258,7 +259,7 @@ class FactorState:
         return self._twin(analysis, host, "auto")  # a limit applied to the device
 
     def _twin(self, analysis: Analyzed, factor: NumericFactor, memory: Memory) -> FactorState:
-        return FactorState(
+        twin = FactorState(
             analysis,
             FactorSolver(self.solver.verdict.copy(factor)),
             singular=self.singular,
@@ -266,6 +267,8 @@ class FactorState:
             memory=memory,
             seconds=self.seconds,
         )
+        twin.version = self.version
+        return twin
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state for a pickle, on the host."""

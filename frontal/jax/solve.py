@@ -13,8 +13,11 @@ import numpy as np
 from jax.experimental.sparse import BCOO, BCSR
 
 from .._typing import Untyped
+from ..batch.recent import require_options
 from ..matrix.canonical import require_kind
 from .host import logdet_on_host, solve_on_host
+
+_DTYPES = "float32", "float64", "complex64", "complex128"
 
 
 def solve(
@@ -38,7 +41,7 @@ def solve(
         As for `frontal.factorize`. "spd", "symmetric" and "hermitian" promise that A has this
         symmetry.
     **options
-        Of `frontal.analyze`, such as ``ordering`` and ``backend``.
+        ``ordering`` and ``backend`` of `frontal.factorize`.
 
     Returns
     -------
@@ -63,6 +66,7 @@ def solve(
     [-0.1875, -0.125, -0.03125]
     """
     require_kind(kind)
+    require_options(options)
     if trans not in ("N", "T", "H"):
         raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
     values, rows, columns, n = _entries(A)
@@ -107,6 +111,7 @@ def logdet(A: BCOO | BCSR, *, kind: str = "auto", **options: Untyped) -> jax.Arr
     [0.5, 0.25]
     """
     require_kind(kind)
+    require_options(options)
     values, rows, columns, n = _entries(A)
     host = partial(logdet_on_host, n=n, options={"kind": kind, **options})
     real = values.real.dtype
@@ -157,6 +162,8 @@ def _checked(values: Untyped) -> jax.Array:
             f"{wanted} numbers become {array.dtype} in JAX as it is configured. Try: "
             "jax.config.update('jax_enable_x64', True)"
         )
+    if array.dtype not in _DTYPES:
+        raise TypeError(f"numbers are {array.dtype}; choose {', '.join(_DTYPES)}")
     return array
 
 

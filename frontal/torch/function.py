@@ -153,11 +153,11 @@ class _InverseFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Untyped, *gradients: torch.Tensor) -> NoReturn:
-        raise NotImplementedError(_NO_SECOND)
+        raise RuntimeError(_NO_SECOND)
 
     @staticmethod
     def jvp(ctx: Untyped, *changes: torch.Tensor | None) -> NoReturn:
-        raise NotImplementedError(_NO_SECOND)
+        raise RuntimeError(_NO_SECOND)
 
     @staticmethod
     def vmap(

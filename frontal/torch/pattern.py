@@ -7,11 +7,12 @@ import scipy.sparse as sp
 import torch
 
 from .._typing import Untyped
-from ..batch.recent import PatternFactors
+from ..batch.recent import PatternFactors, require_options
 from ..matrix.canonical import KINDS, require_kind
 from .arrays import array_of, host_array_of, tensor_of
 from .function import LogdetFunction, SolveFunction
 
+_DTYPES = torch.float32, torch.float64, torch.complex64, torch.complex128
 _SYMMETRY = {"spd": "hermitian", "hermitian": "hermitian", "symmetric": "symmetric"}
 
 
@@ -29,7 +30,7 @@ class Pattern:
         Number of factors, and of batches of factors, that are kept for later gradients. Others are
         computed again when a gradient needs them.
     **options
-        Of `frontal.analyze`, such as ``ordering`` and ``backend``.
+        ``ordering`` and ``backend`` of `frontal.factorize`.
 
     Attributes
     ----------
@@ -60,11 +61,12 @@ class Pattern:
         keep: int = 2,
         **options: Untyped,
     ) -> None:
+        _require_extents(crow_indices, col_indices.numel())
         counts = crow_indices.diff()
         row = torch.arange(counts.numel(), device=counts.device)
         rows = row.repeat_interleave(counts)
         self._prepare(counts.numel(), rows, col_indices, kind, keep, options)
-        self._indptr = host_array_of(crow_indices)
+        self._indptr = host_array_of(crow_indices).copy()
 
     @classmethod
     def from_coordinates(
@@ -102,13 +104,16 @@ class Pattern:
         options: dict[str, Untyped],
     ) -> None:
         require_kind(kind)
+        require_options(options)
+        _require_indices(n, rows, columns)
         if keep < 1:
             raise ValueError(f"keep is {keep}, but at least one factor is needed")
-        self.n, self.rows, self.columns = n, rows.to(torch.int64), columns.to(torch.int64)
+        self.n, self.rows = n, rows.to(torch.int64, copy=True)
+        self.columns = columns.to(torch.int64, copy=True)
         self.symmetry = _SYMMETRY.get(KINDS[kind])
         self._keep, self._options = keep, {"kind": kind, **options}
         self._indptr: np.ndarray | None = None
-        self._indices = host_array_of(columns)
+        self._indices = host_array_of(columns).copy()
         self._factors: dict[tuple[torch.device, torch.dtype], PatternFactors] = {}
 
     def solve(self, values: torch.Tensor, b: torch.Tensor, trans: str = "N") -> torch.Tensor:
@@ -171,7 +176,14 @@ class Pattern:
         self._check_values(values)
         return LogdetFunction.apply(values, self)
 
+    def __getstate__(self) -> dict[str, Untyped]:
+        """Return the state for copies and pickles, without factors."""
+        return {**vars(self), "_factors": {}}
+
     def _check_values(self, values: torch.Tensor) -> None:
+        _refuse_nested_forward_mode()
+        if values.dtype not in _DTYPES:
+            raise TypeError(f"values are {values.dtype}; choose {', '.join(map(str, _DTYPES))}")
         count = self.columns.numel()
         if values.dim() not in (1, 2) or values.shape[-1] != count:
             raise ValueError(
@@ -222,3 +234,37 @@ class Pattern:
         if self._indptr is not None:
             return sp.csr_array((values, self._indices, self._indptr), shape=shape)
         return sp.coo_array((values, (host_array_of(self.rows), self._indices)), shape=shape)
+
+
+def _require_extents(crow_indices: torch.Tensor, count: int) -> None:
+    """Raise ValueError unless extents of rows ascend from 0 to the number of entries."""
+    if crow_indices.dim() != 1 or not crow_indices.numel():
+        raise ValueError("crow_indices must have one axis and n + 1 entries")
+    ends = int(crow_indices[0]), int(crow_indices[-1])
+    if ends != (0, count) or bool((crow_indices.diff() < 0).any()):
+        raise ValueError(f"crow_indices must ascend from 0 to {count}, the number of columns given")
+
+
+def _require_indices(n: int, rows: torch.Tensor, columns: torch.Tensor) -> None:
+    """Raise unless rows and columns are as many integers in range(n)."""
+    for index in rows, columns:
+        if index.is_floating_point() or index.is_complex() or index.dtype == torch.bool:
+            raise TypeError(f"indices are integers, not {index.dtype}")
+        if index.dim() != 1 or index.shape != columns.shape:
+            raise ValueError("rows and columns must be two lists of equal length")
+        if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < n:
+            raise ValueError(f"indices must be in range({n})")
+
+
+def _refuse_nested_forward_mode() -> None:
+    """Raise in forward mode inside of forward mode, which PyTorch (2.13) computes wrongly.
+
+    The derivative of a function of its own, also of ``torch.linalg.solve``, is then not that of the
+    outer mode.
+    """
+    stack = getattr(torch._C._functorch, "get_interpreter_stack", lambda: None)() or ()
+    if sum("Jvp" in str(level.key()) for level in stack) > 1:
+        raise RuntimeError(
+            "forward mode inside of forward mode is wrong in PyTorch. Try: reverse mode for one of "
+            "both, as torch.func.hessian does"
+        )

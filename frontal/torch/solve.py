@@ -31,7 +31,7 @@ def solve(
     kind : str
         As for `frontal.factorize`; see `Pattern`.
     **options
-        Of `Pattern`.
+        ``ordering`` and ``backend`` of `frontal.factorize`.
 
     Returns
     -------

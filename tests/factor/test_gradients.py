@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
+from frontal.factor.state import FactorState
 
 from ..gradient_tools import KINDS, N, check, system, vectors
 
@@ -118,6 +119,85 @@ def test_no_derivatives_of_a_singular_matrix():
         factor.solve_jvp(x, b_dot=b)
 
 
+def test_a_copy_has_the_version_of_its_original():
+    A = problems.poisson2d(4)
+    factor = frontal.factorize(A)
+    x, version = factor.solve(np.ones(16)), factor.version
+    factor.refactorize(2 * A)
+    for twin in factor.copy(), factor.to_cpu():
+        with pytest.raises(frontal.StaleFactorError):
+            twin.solve_vjp(x, x, version=version)
+
+
+def test_factors_of_a_batch_have_its_order_of_values():
+    """Also one that was factorized alone, as the pivots of the others are none for it."""
+    A = unsorted(system("general", "f8")[0])
+    rhs = np.random.default_rng(0).standard_normal(N)
+    weak = A.data.copy()
+    weak[A.indices == np.repeat(np.arange(N), np.diff(A.indptr))] *= 1e-13
+    factors = frontal.factorize_batch(A, np.stack([A.data, 2 * A.data, weak]), kind="general")
+    listed = frontal.factorize_batch([A, 2 * A, sp.csr_array((weak, A.indices, A.indptr))])
+    for several in factors, listed:
+        for i, values in enumerate((A.data, 2 * A.data, weak)):
+            alone = frontal.factorize(sp.csr_array((values, A.indices, A.indptr)), kind="general")
+            for one in several[i], several[i].copy().refactorize(values):
+                found, _ = one.solve_vjp(one.solve(rhs), rhs)
+                wanted, _ = alone.solve_vjp(alone.solve(rhs), rhs)
+                np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * abs(wanted).max())
+
+
+def test_numbers_that_are_none():
+    A = problems.convdiff2d(3)
+    factor, x = frontal.factorize(A), np.ones(9)
+    masked = np.ma.masked_greater(np.arange(9.0), 7)
+    for call in (
+        lambda: factor.solve_vjp(masked, x),
+        lambda: factor.solve_vjp(x, masked),
+        lambda: factor.solve_jvp(x, np.ma.masked_greater(A.data, 1)),
+        lambda: factor.inverse_entries(np.ma.masked_greater(np.arange(9), 7), 0),
+    ):
+        with pytest.raises(ValueError, match="masked"):
+            call()
+    with pytest.raises(frontal.NonFiniteInputError, match=r"x\[4\] is nan"):
+        factor.solve_vjp(np.where(np.arange(9) == 4, np.nan, 1.0), x)
+    tiny = frontal.factorize(sp.diags_array(np.full(3, 1e-200)).tocsc())
+    with pytest.raises(frontal.SolutionOverflowError):
+        tiny.solve_vjp(np.full(3, 1e200), np.ones(3))
+    for g in np.nan, np.ones(3), 1j:
+        with pytest.raises(ValueError, match="a finite real number is needed"):
+            factor.logdet_vjp(g)
+    bad = A.copy()
+    bad.data[5] = np.inf
+    for call in factor.trace_inv, factor.quadratic_diag:
+        with pytest.raises(frontal.NonFiniteInputError, match="is inf"):
+            call(bad)
+    large = sp.csc_array(([2**53 + 1], ([0], [0])), shape=(9, 9))
+    with pytest.raises(ValueError, match="integer"):
+        factor.trace_inv(large)
+
+
+def test_queries_leave_their_arguments_alone():
+    factor = frontal.factorize(problems.poisson2d(3))
+    M = sp.csr_array(([1.0, 2.0, 3.0, 1.0], [4, 0, 2, 2], [0, 2, 4]), shape=(2, 9))
+    parts = [part.copy() for part in (M.data, M.indices, M.indptr)]
+    wanted = np.diag(M @ np.linalg.inv(factor.A.toarray()) @ M.T.toarray())
+    np.testing.assert_allclose(factor.quadratic_diag(M), wanted, rtol=1e-13)
+    for part, before in zip((M.data, M.indices, M.indptr), parts, strict=True):
+        assert np.array_equal(part, before)
+
+
+def test_a_phase_that_is_one_up_to_rounding_is_positive():
+    A, _ = system("hermitian", "c16")
+    A = sp.csc_array(A.conj().T @ A)
+    factor = frontal.factorize(A, kind="general")
+    wanted = frontal.factorize(A, kind="spd").logdet()
+    assert abs(factor.logdet() - wanted) < 1e-12 * abs(wanted)
+    batch = frontal.factorize_batch(A, A.data[None], kind="general")
+    assert abs(batch.logdet()[0] - wanted) < 1e-12 * abs(wanted)
+    with pytest.raises(ValueError, match="not positive"):
+        frontal.factorize((1 + 1e-3j) * A, kind="general").logdet()
+
+
 def test_bad_input():
     A = problems.convdiff2d(3)
     factor, x = frontal.factorize(A), np.ones(9)
@@ -190,10 +270,31 @@ def test_no_gradient_of_the_determinant_of_a_singular_matrix():
         frontal.factorize(A, singular="allow").logdet_vjp()
 
 
-def test_factors_by_columns_and_in_mixed_precision():
+def thin_matrix():
+    """An unsymmetric matrix that is factorized by columns."""
     rng = np.random.default_rng(0)
     chain = sp.diags_array([np.ones(399), np.full(400, 4.0), np.ones(399)], offsets=[-1, 0, 1])
-    thin = sp.csc_array(chain + sp.random_array((400, 400), density=1e-3, random_state=rng))
+    return sp.csc_array(chain + sp.random_array((400, 400), density=1e-3, random_state=rng)), rng
+
+
+def test_fronts_of_other_values_are_not_kept(monkeypatch):
+    """Where another thread refactorizes while fronts are computed for a factor by columns."""
+    thin, _ = thin_matrix()
+    factor, computed = frontal.factorize(thin, kind="general"), FactorState.factorize
+
+    def meanwhile(self, *given, **named):
+        computed(self, *given, **named)
+        monkeypatch.setattr(FactorState, "factorize", computed)
+        factor.refactorize(2 * thin.data)
+
+    wanted = np.diag(np.linalg.inv(thin.toarray()))
+    monkeypatch.setattr(FactorState, "factorize", meanwhile)
+    np.testing.assert_allclose(factor.diag_inv(), wanted, rtol=1e-10)  # asked before
+    np.testing.assert_allclose(factor.diag_inv(), wanted / 2, rtol=1e-10)
+
+
+def test_factors_by_columns_and_in_mixed_precision():
+    thin, rng = thin_matrix()
     factor = frontal.factorize(thin, kind="general")
     assert factor.analysis.by_columns
     mixed = frontal.factorize(thin, kind="general", precision="mixed")

@@ -167,6 +167,13 @@ def test_logarithms_of_determinants():
         found, wanted = (jax.tree.leaves(transform(f)) for f in (logarithm, reference))
         for a, w in zip(found, wanted, strict=True):
             np.testing.assert_allclose(a, w, rtol=1e-11, atol=1e-12)
+    lower = BCOO.fromdense(jnp.array([[2.0, 1.0], [0.5, 3.0]]))
+
+    def unsymmetric(values):
+        return adapter.logdet(BCOO((values, lower.indices), shape=(2, 2)))
+
+    V = jnp.stack([lower.data, lower.data])
+    np.testing.assert_allclose(jax.vmap(jax.grad(unsymmetric))(V)[0], jax.grad(unsymmetric)(V[0]))
     padded = BCSR.fromdense(A.todense(), nse=A.nse + 3)
     np.testing.assert_allclose(adapter.logdet(padded), reference(A.data), rtol=1e-12)
     with pytest.raises(Exception, match="JVP"):  # not zero in silence
@@ -192,6 +199,10 @@ def test_errors():
         adapter.solve(np.eye(3), jnp.ones(3))
     with pytest.raises(ValueError, match="trans is 'C'"):
         adapter.solve(eye, jnp.ones(3), "C")
+    with pytest.raises(TypeError, match="unexpected option 'triangle'"):
+        adapter.solve(eye, jnp.ones(3), triangle="lower")
+    with pytest.raises(TypeError, match="numbers are int64; choose float32"):
+        adapter.solve(eye.astype(int), jnp.ones(3, int))
     with pytest.raises(ValueError, match="kind is 'positive'"):
         adapter.solve(eye, jnp.ones(3), kind="positive")
 

@@ -1,5 +1,7 @@
 """Solutions and derivatives in PyTorch, beside dense algebra and PyTorch's own checks."""
 
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -222,11 +224,11 @@ def test_second_derivatives_of_determinants_are_refused():
     (gradient,) = torch.autograd.grad(
         pattern.logdet(values.requires_grad_()), values, create_graph=True
     )
-    with pytest.raises(NotImplementedError, match="second derivatives of log det A"):
+    with pytest.raises(RuntimeError, match="second derivatives of log det A"):
         gradient.sum().backward()
-    with pytest.raises(NotImplementedError, match="second derivatives of log det A"):
+    with pytest.raises(RuntimeError, match="second derivatives of log det A"):
         torch.func.hessian(pattern.logdet)(values.detach())
-    with pytest.raises(NotImplementedError, match="second derivatives of log det A"):
+    with pytest.raises(RuntimeError, match="second derivatives of log det A"):
         torch.func.jacrev(torch.func.jacfwd(pattern.logdet))(values.detach())
 
 
@@ -393,3 +395,81 @@ def test_tensors_on_a_gpu(side):
         batch = torch.stack([values, 2 * values]).cuda().requires_grad_()
         pattern.solve(batch, torch.stack([b, b]).cuda()).square().sum().backward()
         torch.testing.assert_close(batch.grad[0].cpu(), wanted.grad, rtol=1e-9, atol=1e-12)
+
+
+def test_forward_mode_inside_of_forward_mode_is_refused():
+    """PyTorch computes it wrongly, for its own functions too."""
+    pattern, values, rng, _ = prepared()
+    b, change = random(rng, N), random(rng, values.numel())
+
+    def along(function):
+        return lambda v: torch.func.jvp(function, (v,), (change,))[1]
+
+    def total(v):
+        return pattern.solve(v, b).sum()
+
+    with pytest.raises(RuntimeError, match="forward mode inside of forward mode"):
+        along(along(total))(values)
+    with pytest.raises(RuntimeError, match="forward mode inside of forward mode"):
+        torch.func.jacfwd(torch.func.jacfwd(total))(values)
+    once = torch.func.grad(along(total))(values)  # one of both by reverse mode
+    torch.testing.assert_close(once, along(torch.func.grad(total))(values))
+
+
+def test_a_pattern_has_its_own_indices():
+    columns, values = torch.tensor([0, 1, 1]), torch.tensor([2.0, 1.0, 4.0], requires_grad=True)
+    pattern = adapter.Pattern(torch.tensor([0, 2, 3]), columns)
+    x = pattern.solve(values, torch.ones(2))
+    columns[:2] = torch.tensor([1, 0])
+    x.sum().backward()
+    torch.testing.assert_close(values.grad, torch.tensor([-0.1875, -0.125, -0.03125]))
+
+
+def test_batches_of_values_by_rows():
+    """Gradients of unsymmetric matrices in a batch, of single entries in two parts, and of none."""
+    pattern, values, _, csr = prepared()
+    rows, columns = (torch.tensor(np.tile(index, 2)) for index in csr.tocoo().coords)
+    halves = adapter.Pattern.from_coordinates(N, rows, columns)
+    positive = values * torch.sign(torch.linalg.det(torch.tensor(csr.toarray())))
+    for one, given in (pattern, positive), (halves, torch.cat([positive, positive]) / 2):
+        given = given.clone().requires_grad_()
+        (single,) = torch.autograd.grad(one.logdet(given), given)
+        batch = torch.stack([given, 2 * given]).detach().requires_grad_()
+        one.logdet(batch).sum().backward()
+        torch.testing.assert_close(batch.grad, torch.stack([single, single / 2]))
+        assert one.logdet(batch[:0]).shape == (0,)
+        assert one.solve(batch[:0], torch.ones(0, N).double()).shape == (0, N)
+
+
+def test_patterns_are_copied_and_forget_batches_of_other_sizes():
+    pattern, values, rng, _ = prepared()
+    b = random(rng, N)
+    wanted = pattern.solve(values, b)
+    torch.testing.assert_close(copy.deepcopy(pattern).solve(values, b), wanted)
+    torch.testing.assert_close(pickle.loads(pickle.dumps(pattern)).solve(values, b), wanted)
+    for count in range(1, 6):
+        pattern.solve(values.expand(count, -1).clone(), b.expand(count, -1))
+    (factors,) = pattern._factors.values()
+    assert list(factors._batches) == [4, 5]
+
+
+def test_bad_patterns_and_options():
+    i = torch.tensor
+    for bad, error in (
+        (lambda: adapter.Pattern(i([0, 1, 2]), i([0, 1, 1, 0])), "ascend from 0 to 4"),
+        (lambda: adapter.Pattern(i([0, 2, 1, 3]), i([0, 1, 2])), "ascend"),
+        (lambda: adapter.Pattern(i([0, 1]), i([1])), r"in range\(1\)"),
+        (lambda: adapter.Pattern.from_coordinates(2, i([0]), i([-1])), r"in range\(2\)"),
+        (lambda: adapter.Pattern.from_coordinates(2, i([0]), i([0, 1])), "equal length"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            bad()
+    with pytest.raises(TypeError, match="indices are integers"):
+        adapter.Pattern.from_coordinates(2, i([0.0]), i([0.0]))
+    with pytest.raises(TypeError, match="unexpected option 'triangle'; there are ordering and"):
+        adapter.Pattern(i([0, 1]), i([0]), triangle="lower")
+    with pytest.raises(TypeError, match=r"values are torch.int64; choose torch.float32"):
+        adapter.Pattern(i([0, 1]), i([0])).solve(i([1]), i([1]))
+    eye = torch.eye(3, dtype=torch.float64).to_sparse_csr()
+    for _ in range(2):  # options that are arrays are compared
+        adapter.solve(eye, torch.ones(3).double(), ordering=np.arange(3))

@@ -14,6 +14,7 @@ from ..factor.determinant import is_positive
 from ..factor.factor import Factor
 from ..matrix.exact import refuse_masked
 from ..matrix.value_map import ValueMap
+from ..numeric.linear_system import require_trans
 from .input import AnyArray, RhsBlock, arranged_values, module_of, on_host, rhs_block, rhs_list
 from .substitute import Report
 from .systems import Systems, column_of
@@ -177,8 +178,7 @@ class BatchFactor:
         >>> x.shape, bool((info.backward_error < 1e-15).all())
         ((5, 100), True)
         """
-        if trans not in ("N", "T", "H"):
-            raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
+        require_trans(trans)
         on_device, blocks = self._blocks(b)
         parts, reports, failures = [], [], {}
         for group, block in zip(self._groups, blocks, strict=True):

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._typing import Untyped
+from ..analysis_cache import same_bits
 from ..api import analyze
 from ..factor.analysis import Analysis
 from ..factor.factor import Factor
@@ -30,12 +31,39 @@ _OPTIONS = "ordering", "backend"
 
 F = TypeVar("F", Factor, BatchFactor)
 P = TypeVar("P", covariant=True)
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class LastUsed(Generic[K, V]):
+    """Keys and values in the order of their last use."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[K, V]] = []
+
+    def find(self, fits: Callable[[K], bool]) -> tuple[K, V] | None:
+        """Return the key that fits and its value, which are used now; None if there are none."""
+        for k in reversed(range(len(self._known))):
+            if fits(self._known[k][0]):
+                self._known.append(self._known.pop(k))
+                return self._known[-1]
+        return None
+
+    def add(self, key: K, value: V) -> None:
+        """Add a key, which is used now."""
+        self._known.append((key, value))
+
+    def removed(self, most: int) -> list[V]:
+        """Remove all but the `most` used last, and return their values."""
+        excess = max(len(self._known) - most, 0)
+        removed, self._known = self._known[:excess], self._known[excess:]
+        return [value for _, value in removed]
 
 
 class IndexArrays(Protocol[P]):
     """The indices of a sparse matrix, from which a solver for its pattern is made."""
 
-    def equals(self, other: Untyped) -> bool:
+    def has_indices_of(self, other: Untyped) -> bool:
         """Return whether the indices of both are equal."""
         ...
 
@@ -49,45 +77,42 @@ class IndexArrays(Protocol[P]):
 
 
 class RecentPatterns(Generic[P]):
-    """The last patterns by their indices and options, the last used one at the end."""
+    """The solvers of the last patterns, by their indices and options."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[IndexArrays[P], dict[str, Untyped], P]] = []
+        self._known: LastUsed[tuple[IndexArrays[P], dict[str, Untyped]], P] = LastUsed()
         self._lock = threading.Lock()
 
     def pattern_of(self, indices: IndexArrays[P], options: dict[str, Untyped]) -> tuple[Untyped, P]:
         """Return equal indices that are kept, and the solver for their pattern."""
         with self._lock:
-            for k in reversed(range(len(self._known))):
-                known, known_options, pattern = self._known[k]
-                if _same(known_options, options) and known.equals(indices):
-                    self._known.append(self._known.pop(k))
-                    return known, pattern
+            known = self._known.find(
+                lambda key: _same(key[1], options) and key[0].has_indices_of(indices)
+            )
+            if known is not None:
+                return known[0][0], known[1]
             indices.keep()
             pattern = indices.pattern(options)
-            self._known.append((indices, options, pattern))
-            del self._known[:-_MAX_PATTERNS]
+            self._known.add((indices, options), pattern)
+            self._known.removed(_MAX_PATTERNS)
             return indices, pattern
 
 
 class RecentFactors(Generic[F]):
-    """Up to `keep` factors with the values that they are of, the last used one at the end."""
+    """Up to `keep` factors, by the values that they are of."""
 
     def __init__(self, keep: int, create: Callable[[Untyped], F]) -> None:
         self._keep, self._create = keep, create
-        self._known: list[tuple[Untyped, F]] = []
+        self._known: LastUsed[Untyped, F] = LastUsed()
 
     def factor_of(self, values: Untyped) -> F:
         """Return the factor of these values; the factor used least recently may be overwritten."""
-        for k in reversed(range(len(self._known))):
-            if _equal(self._known[k][0], values):
-                self._known.append(self._known.pop(k))
-                return self._known[-1][1]
-        factor = None
-        if len(self._known) >= self._keep:
-            factor = self._known.pop(0)[1]  # forgotten if the values have no factor
-        factor = self._create(values) if factor is None else factor.refactorize(values)
-        self._known.append((values.copy(), factor))
+        known = self._known.find(lambda others: same_bits(others, values))
+        if known is not None:
+            return known[1]
+        unused = self._known.removed(self._keep - 1)  # forgotten if the values have no factor
+        factor = unused[0].refactorize(values) if unused else self._create(values)
+        self._known.add(values.copy(), factor)
         return factor
 
 
@@ -113,13 +138,13 @@ class PatternFactors:
         self._matrix, self._options = matrix, options
         self._analysis: Analysis | None = None
         self._single = RecentFactors(keep, self._factorized)
-        self._batches: dict[int, RecentFactors[BatchFactor]] = {}  # by their sizes
+        self._batches: LastUsed[int, RecentFactors[BatchFactor]] = LastUsed()  # by their sizes
         self._keep = keep
         self._lock = threading.RLock()  # autograd has a thread for each device
 
     def solve(self, values: Untyped, b: Untyped, trans: str) -> Untyped:
         """Solve op(A) x = b: values (count,) and b (n, k), or with a batch axis before both."""
-        if values.ndim > 1 and not values.shape[0]:
+        if _is_empty_batch(values):
             return b.copy()
         with self._lock:
             factor = self._factor_of(values)
@@ -136,7 +161,7 @@ class PatternFactors:
         ValueError
             If a determinant is not positive.
         """
-        if values.ndim > 1 and not values.shape[0]:
+        if _is_empty_batch(values):
             return np.zeros(0)
         with self._lock:
             logarithms = np.asarray(self._factor_of(values).logdet())
@@ -146,7 +171,7 @@ class PatternFactors:
 
     def logdet_gradient(self, values: Untyped) -> np.ndarray:
         """Return the gradients of `logdet` for the values, on the host."""
-        if values.ndim > 1 and not values.shape[0]:
+        if _is_empty_batch(values):
             return on_host(values)
         with self._lock:
             factor = self._factor_of(values)
@@ -159,10 +184,12 @@ class PatternFactors:
         if values.ndim == 1:
             return self._single.factor_of(values)
         size = values.shape[0]
-        recent = self._batches.pop(size, None) or RecentFactors(self._keep, self._batch)
-        self._batches[size] = recent  # the last used one at the end
-        for oldest in list(self._batches)[:-_MAX_BATCH_SIZES]:
-            del self._batches[oldest]
+        known = self._batches.find(lambda others: others == size)
+        if known is not None:
+            return known[1].factor_of(values)
+        recent = RecentFactors(self._keep, self._batch)
+        self._batches.add(size, recent)
+        self._batches.removed(_MAX_BATCH_SIZES)
         return recent.factor_of(values)
 
     def _factorized(self, values: Untyped) -> Factor:
@@ -192,6 +219,5 @@ def _same(options: dict[str, Untyped], others: dict[str, Untyped]) -> bool:
     )
 
 
-def _equal(a: Untyped, b: Untyped) -> bool:
-    """Return whether two arrays of one library have the same shape and entries; NaN differ."""
-    return a.shape == b.shape and bool(module_of(a, True).array_equal(a, b))
+def _is_empty_batch(values: Untyped) -> bool:
+    return values.ndim > 1 and not values.shape[0]

@@ -15,17 +15,17 @@ import numpy as np
 from .._typing import Untyped
 from ..backend.protocol import NumericFactor
 from ..errors import (
-    NonFiniteInputError,
     SingularMatrixError,
     SolutionOverflowError,
     StaleFactorError,
 )
-from ..matrix.canonical import on_device, prepare_rhs, working_dtype
+from ..matrix.canonical import check_finite_rhs, on_device, prepare_rhs, working_dtype
 from ..matrix.exact import refuse_inexact, refuse_masked
 from ..matrix.value_map import ValueMap
 from ..numeric.linear_system import Vectors
 from .inverse_entries import finite, inverse_entries
 from .state import FactorState
+from .vector_blocks import of_parts, side_by_side
 
 _Restore = Callable[[Vectors], Untyped]
 
@@ -94,15 +94,12 @@ class Derivatives:
         """
         factor, order = self._differentiable(version)
         x, x_bar = _arrays(x, x_bar=x_bar)
-        b_bar = _adjoint_solution(self.solve, x_bar, trans)
+        b_bar = adjoint_solution(self.solve, x_bar, trans)
         X, Y, restore = _blocks(factor, x, b_bar)
-        if trans == "N":
-            rows, columns = Y, X.conj()
-        else:
-            rows, columns = (X.conj(), Y) if trans == "T" else (X, Y.conj())
+        rows, columns = gradient_vectors(X, Y, trans)
         promised = factor.symbolic.method.one_triangle and not self._numbers.analysis.fallback
         values_bar = restore(_gradient(factor, order, rows, columns, promised))
-        _refuse_non_finite(values_bar, x)
+        _refuse_non_finite(factor, values_bar, x)
         return values_bar.reshape(order.shape), b_bar
 
     def solve_jvp(
@@ -199,7 +196,8 @@ class Derivatives:
                 f"{state.version} now. Likely cause: refactorize() was called in between. Try: "
                 "derivatives before the next refactorize, or a factor for each set of values"
             )
-        factor, null = state.factor, state.solver.verdict.null_space
+        solver = state.solver
+        factor, null = solver.factor, solver.verdict.null_space
         if null is not None:
             raise SingularMatrixError.of_rank(factor.symbolic.n, null.columns)
         return factor, self._order or ValueMap.by_columns(factor.symbolic.indices.size)
@@ -216,23 +214,36 @@ def _arrays(x: Untyped, **others: Untyped) -> list[Untyped]:
     return arrays
 
 
-def _refuse_non_finite(values_bar: Untyped, x: Untyped) -> None:
+def _refuse_non_finite(factor: NumericFactor, values_bar: Untyped, x: Untyped) -> None:
     """Raise if a gradient has NaN or infinity: because x has, or since it overflows."""
     if np.isfinite(values_bar).all():
         return
-    host = x.get() if hasattr(x, "get") else x
-    bad = np.argwhere(~np.isfinite(host))
-    if bad.size:
-        place = tuple(int(i) for i in bad[0])
-        raise NonFiniteInputError("x", place, host[place])
+    X, _ = prepare_rhs(x, factor.symbolic.n, factor.matrix_dtype, check_finite=False)
+    check_finite_rhs(X, x.ndim, "x")
     raise SolutionOverflowError(str(values_bar.dtype))
 
 
-def _adjoint_solution(solve: Callable[..., Untyped], x_bar: Untyped, trans: str) -> Untyped:
-    """Return the solution with the adjoint of op(A)."""
+def adjoint_solution(
+    solve: Callable[[Untyped, str], Untyped], x_bar: Untyped, trans: str
+) -> Untyped:
+    """Return the solution with the adjoint of op(A), for arrays or tensors, by a given solve."""
     if trans != "T":
         return solve(x_bar, {"N": "H", "H": "N"}.get(trans, trans))
     return solve(x_bar.conj(), "N").conj()
+
+
+def gradient_vectors(x: Untyped, b_bar: Untyped, trans: str) -> tuple[Untyped, Untyped]:
+    """Return vectors whose products, of row i and row j, are minus the gradient for entry (i, j).
+
+    Parameters
+    ----------
+    x, b_bar : (n, k) arrays or tensors
+        Solutions with op(A) and with its adjoint.
+    trans : str
+    """
+    if trans == "N":
+        return b_bar, x.conj()
+    return (x.conj(), b_bar) if trans == "T" else (x, b_bar.conj())
 
 
 def _blocks(factor: NumericFactor, x: Untyped, y: Untyped) -> tuple[Vectors, Vectors, _Restore]:
@@ -256,15 +267,6 @@ def _of_one_type(X: Vectors, Y: Vectors) -> tuple[Vectors, Vectors]:
     return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
 
 
-def _joined(factor: NumericFactor, *blocks: Vectors) -> Vectors:
-    """Return the columns of several (n, k) arrays side by side."""
-    k = blocks[0].shape[1]
-    joined = factor.empty(k * len(blocks), blocks[0].dtype)
-    for c, block in enumerate(blocks):
-        joined[:, c * k : (c + 1) * k] = block
-    return joined
-
-
 def _gradient(
     factor: NumericFactor, order: ValueMap, rows: Vectors, columns: Vectors, symmetric: bool
 ) -> Vectors:
@@ -279,13 +281,13 @@ def _gradient(
     if half is not None or symmetric:
         mirrored = (columns.conj(), rows.conj()) if adjoint else (columns, rows)
         rows, columns = (
-            _joined(factor, *pair) for pair in zip((rows, columns), mirrored, strict=True)
+            side_by_side(factor, *pair) for pair in zip((rows, columns), mirrored, strict=True)
         )
         diagonal, beside = -0.5, -0.5 if half is None else -1.0
     if factor.matrix_dtype.kind != "c" and rows.dtype.kind == "c":  # the real part
         rows, columns = (
-            _joined(factor, rows.real, rows.imag),
-            _joined(factor, columns.real, -columns.imag),
+            side_by_side(factor, rows.real, rows.imag),
+            side_by_side(factor, columns.real, -columns.imag),
         )
     found = factor.entry_products(order, rows, columns, diagonal, beside)
     return found.astype(factor.matrix_dtype, copy=False)
@@ -315,6 +317,5 @@ def _residual(
     """Return B - op(M) X for the matrix M of these values."""
     if X.dtype.kind != "c" or values.dtype.kind == "c":
         return factor.residual_with(values, X, B, trans)
-    k, (X, B) = X.shape[1], (_joined(factor, V.real, V.imag) for V in (X, B))
-    R = factor.residual_with(values, X, B, trans)
-    return R[:, :k] + 1j * R[:, k:]
+    X, B = (side_by_side(factor, V.real, V.imag) for V in (X, B))
+    return of_parts(factor.residual_with(values, X, B, trans))

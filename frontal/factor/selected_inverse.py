@@ -13,6 +13,7 @@ from ..cpu.inverse.entries import entries_of_factor
 from ..errors import IllConditionedWarning, NonFiniteInputError, warn
 from ..info import InverseInfo
 from ..matrix.exact import refuse_inexact
+from ..matrix.norms import first_non_finite
 from ..matrix.validate import checked
 from ..numeric.method import CHOLESKY
 from .inverse_check import residual_entries
@@ -193,7 +194,6 @@ def _sparse(B: Untyped, name: str, shape: tuple[int | None, int]) -> Sparse:
 def _refuse_non_finite(B: Sparse, name: str) -> None:
     """Raise `NonFiniteInputError` for the first stored entry that is NaN or infinite."""
     coo = B.tocoo()
-    bad = np.flatnonzero(~np.isfinite(coo.data)) if coo.dtype.kind in "fc" else []
-    if len(bad):
-        place = int(coo.row[bad[0]]), int(coo.col[bad[0]])
-        raise NonFiniteInputError(name, place, coo.data[bad[0]])
+    p = first_non_finite(coo.data) if coo.dtype.kind in "fc" else -1
+    if p >= 0:
+        raise NonFiniteInputError(name, (int(coo.row[p]), int(coo.col[p])), coo.data[p])

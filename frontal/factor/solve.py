@@ -16,13 +16,20 @@ from ..matrix.canonical import check_finite_rhs, prepare_rhs
 from ..numeric.acceptance import ErrorLimits, limits_of
 from ..numeric.backoff import Backoff
 from ..numeric.condition import CERTIFIED, ESTIMATED, KNOWN, UNMEASURED, Condition
-from ..numeric.linear_system import BackwardErrors, FastSolution, Vectors, eps_of
+from ..numeric.linear_system import (
+    BackwardErrors,
+    FastSolution,
+    Vectors,
+    eps_of,
+    require_trans,
+)
 from ..numeric.thresholds import THRESHOLDS
 from . import extreme_scales, refine
 from .condition import ConditionEstimate
 from .condition_bounds import WeightedCondition, bounded, references_of
 from .diagnosis import Diagnosis
 from .mixed import ImpreciseError, is_mixed
+from .vector_blocks import of_parts, side_by_side
 
 _STEPS_BEFORE_WARNING = 2  # corrections of a solution accepted without refinement
 
@@ -162,8 +169,7 @@ class FactorSolver:
         self, b: Untyped, trans: str, steps: int | None, about: Callable[[], dict[str, Any]] | None
     ) -> tuple[Any, SolveInfo | None]:
         """Solve as `Factor.solve`; `about` returns the fields of `SolveInfo` on the factor."""
-        if trans not in ("N", "T", "H"):
-            raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
+        require_trans(trans)
         trans = self.equal_side(trans)
         began, factor = time.perf_counter(), self.factor
         reported = about is not None
@@ -206,12 +212,10 @@ class FactorSolver:
     ) -> SolvedBlock:
         """Solve for an array of the backend; if `reported`, estimate the condition number anew."""
         if _is_split(B, self.dtype):
-            k = B.shape[1]
-            parts = self.factor.empty(2 * k, B.real.dtype)
-            parts[:, :k], parts[:, k:] = B.real, B.imag
+            parts = side_by_side(self.factor, B.real, B.imag)
             solved = self._solve_block(parts, trans, steps, judged, reported)
             with np.errstate(all="ignore"):  # errors report non-finite solutions
-                return solved._replace(X=solved.X[:, :k] + 1j * solved.X[:, k:])
+                return solved._replace(X=of_parts(solved.X))
         factor = self.factor
         probing = judged and steps != 0
         probing = probing and self.verdict.will_estimate(trans, B.dtype, reported)

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._typing import Untyped
+from ..analysis_cache import same_bits
 from ..batch.recent import PatternFactors, RecentPatterns
 
 _KEEP = 2  # factors, and batches of factors, of each pattern
@@ -17,9 +18,9 @@ class HostIndices:
     def __init__(self, n: int, rows: np.ndarray, columns: np.ndarray) -> None:
         self.n, self.rows, self.columns = n, rows, columns
 
-    def equals(self, other: HostIndices) -> bool:
+    def has_indices_of(self, other: HostIndices) -> bool:
         """Return whether the indices of both are equal."""
-        same = np.array_equal(self.rows, other.rows) and np.array_equal(self.columns, other.columns)
+        same = same_bits(self.rows, other.rows) and same_bits(self.columns, other.columns)
         return self.n == other.n and same
 
     def keep(self) -> None:

@@ -15,6 +15,7 @@ from jax.experimental.sparse import BCOO, BCSR
 from .._typing import Untyped
 from ..batch.recent import require_options
 from ..matrix.canonical import require_kind
+from ..numeric.linear_system import require_trans
 from .host import logdet_on_host, solve_on_host
 
 _DTYPES = "float32", "float64", "complex64", "complex128"
@@ -67,8 +68,7 @@ def solve(
     """
     require_kind(kind)
     require_options(options)
-    if trans not in ("N", "T", "H"):
-        raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
+    require_trans(trans)
     values, rows, columns, n = _entries(A)
     b = _same_type(b, values)
     if b.ndim not in (1, 2) or b.shape[0] != n:

@@ -287,12 +287,12 @@ def _first_column(X: np.ndarray) -> np.ndarray:
     return X[:, 0]
 
 
-def check_finite_rhs(B: np.ndarray, ndim: int) -> None:
+def check_finite_rhs(B: np.ndarray, ndim: int, name: str = "b") -> None:
     """Raise for the first entry, in column order, that is NaN or infinite."""
     p = first_non_finite(B.reshape(-1, order="F"))
     if p >= 0:
         index = (p % B.shape[0], p // B.shape[0])
-        raise NonFiniteInputError("b", index[:ndim], B[index].item())
+        raise NonFiniteInputError(name, index[:ndim], B[index].item())
 
 
 def working_dtype(dtype: np.dtype, name: str) -> np.dtype:

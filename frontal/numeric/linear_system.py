@@ -20,6 +20,12 @@ from .acceptance import ErrorLimits
 Vectors: TypeAlias = Any  # an (n, k) array of the factor's backend: NumPy or CuPy
 
 
+def require_trans(trans: object) -> None:
+    """Raise ValueError unless op(A) is the matrix, its transpose or its adjoint."""
+    if trans not in ("N", "T", "H"):
+        raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
+
+
 @cache
 def eps_of(dtype: np.dtype) -> float:
     """Return the precision eps of a scalar type."""

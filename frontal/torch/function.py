@@ -1,8 +1,7 @@
 """Solutions and determinants as functions of the values of A and of b, for autograd.
 
 Derivatives of a solution call the function of solutions itself, so that they have derivatives, too.
-Those of a determinant are entries of the inverse, whose derivatives are not offered. Gradients
-follow `frontal.factor.gradients`.
+Those of a determinant are entries of the inverse, whose derivatives are not offered.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import NoReturn, Protocol
 import torch
 
 from .._typing import Untyped
+from ..factor.gradients import adjoint_solution, gradient_vectors
 
 _NO_SECOND = (
     "second derivatives of log det A are not offered: they need entries of the inverse outside of "
@@ -65,13 +65,13 @@ class SolveFunction(torch.autograd.Function):
             return None, None, None, None
         values, x = ctx.saved_tensors
         pattern, trans = ctx.pattern, ctx.trans
-        if trans == "T":
-            b_bar = SolveFunction.apply(values, x_bar.conj(), pattern, "N").conj()
-        else:
-            b_bar = SolveFunction.apply(values, x_bar, pattern, "H" if trans == "N" else "N")
-        values_bar = None
+
+        def solve(rhs: torch.Tensor, side: str) -> torch.Tensor:
+            return SolveFunction.apply(values, rhs, pattern, side)
+
+        b_bar, values_bar = adjoint_solution(solve, x_bar, trans), None
         if ctx.needs_input_grad[0]:
-            values_bar = _gradient(pattern, b_bar, x, trans)
+            values_bar = _gradient(pattern, *gradient_vectors(x, b_bar, trans))
         return values_bar, b_bar, None, None
 
     @staticmethod
@@ -179,12 +179,8 @@ def _of_batch(
     return function.apply(values.flatten(0, 1), pattern).unflatten(0, values.shape[:2]), 0
 
 
-def _gradient(pattern: DirectSolver, y: torch.Tensor, x: torch.Tensor, trans: str) -> torch.Tensor:
-    """Return the gradient for the values by the solutions of both systems."""
-    if trans == "N":
-        rows, columns = y, x.conj()
-    else:
-        rows, columns = (x.conj(), y) if trans == "T" else (x, y.conj())
+def _gradient(pattern: DirectSolver, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    """Return the gradient for the values by `gradient_vectors`, as symmetric as is promised."""
     gradient = -_products(pattern, rows, columns)
     if pattern.symmetry is None:
         return gradient

@@ -9,6 +9,7 @@ import torch
 from .._typing import Untyped
 from ..batch.recent import PatternFactors, require_options
 from ..matrix.canonical import KINDS, require_kind
+from ..numeric.linear_system import require_trans
 from .arrays import array_of, host_array_of, tensor_of
 from .function import LogdetFunction, SolveFunction
 
@@ -91,7 +92,6 @@ class Pattern:
         """
         pattern = cls.__new__(cls)
         pattern._prepare(n, rows, columns, kind, keep, options)
-        pattern._indptr = None
         return pattern
 
     def _prepare(
@@ -112,7 +112,7 @@ class Pattern:
         self.columns = columns.to(torch.int64, copy=True)
         self.symmetry = _SYMMETRY.get(KINDS[kind])
         self._keep, self._options = keep, {"kind": kind, **options}
-        self._indptr: np.ndarray | None = None
+        self._indptr: np.ndarray | None = None  # of coordinates
         self._indices = host_array_of(columns).copy()
         self._factors: dict[tuple[torch.device, torch.dtype], PatternFactors] = {}
 
@@ -192,8 +192,7 @@ class Pattern:
             )
 
     def _check(self, values: torch.Tensor, b: torch.Tensor, trans: str) -> None:
-        if trans not in ("N", "T", "H"):
-            raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
+        require_trans(trans)
         self._check_values(values)
         wanted = *values.shape[:-1], self.n
         if b.dim() - len(wanted) not in (0, 1) or tuple(b.shape[: len(wanted)]) != wanted:

@@ -39,7 +39,7 @@ class Structure:
         first, second = self.indices
         self.indices = first.clone(), second.clone()
 
-    def equals(self, other: Structure) -> bool:
+    def has_indices_of(self, other: Structure) -> bool:
         """Return whether another tensor has the same indices in the same layout."""
         if self.layout != other.layout or self.shape != other.shape:
             return False

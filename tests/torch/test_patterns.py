@@ -187,7 +187,7 @@ def test_patterns_are_copied_and_forget_batches_of_other_sizes():
     for count in range(1, 6):
         pattern.solve(values.expand(count, -1).clone(), b.expand(count, -1))
     (factors,) = pattern._factors.values()
-    assert list(factors._batches) == [4, 5]
+    assert [size for size, _ in factors._batches._known] == [4, 5]
 
 
 def test_bad_patterns_and_options():

@@ -49,8 +49,6 @@ def selected_entries(
         If the inverses of fronts do not fit; no memory has been allocated.
     """
     values = np.zeros(count, host.panels.dtype)
-    if wanted.pointer[-1] == 0:
-        return values
     plan = symbolic.plan
     threads = _threads(plan)
     layout = InverseLayout.for_plan(plan, threads)

@@ -50,10 +50,11 @@ def test_orders_of_values(there):
     check(halves, "general", "N", N, backend="gpu", where=where)
 
 
-def test_derivatives_stay_on_the_device(there, traffic):
+@pytest.mark.parametrize("form", [sp.csc_array, sp.csr_array])
+def test_derivatives_stay_on_the_device(there, traffic, form):
     """The gradient for A does not move, and coordinates are sent once."""
     A, rng = system("general", "f8")
-    factor = frontal.factorize(sp.csr_array(A), kind="general", backend="gpu")
+    factor = frontal.factorize(form(A), kind="general", backend="gpu")
     b, x_bar = (there(rng.standard_normal(N)) for _ in range(2))
     x = factor.solve(b)
     factor.solve_vjp(x, x_bar)

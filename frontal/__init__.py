@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from .factor.analysis import Analysis
     from .factor.factor import Factor
+    from .factor.quasidefinite import NotQuasidefiniteError
     from .factor.replaced_pivots import InverseInaccurateError
     from .info import InverseInfo, SolveInfo
     from .solver import Solver
@@ -66,6 +67,7 @@ _HOME = {
     "InverseInaccurateError": "factor.replaced_pivots",
     "NonFiniteInputError": "errors",
     "NotPositiveDefiniteError": "errors",
+    "NotQuasidefiniteError": "factor.quasidefinite",
     "OrderingTimeout": "errors",
     "PerformanceWarning": "errors",
     "SingularMatrixError": "errors",
@@ -91,6 +93,7 @@ __all__ = [
     "InverseInfo",
     "NonFiniteInputError",
     "NotPositiveDefiniteError",
+    "NotQuasidefiniteError",
     "OrderingTimeout",
     "PerformanceWarning",
     "SingularMatrixError",

@@ -16,6 +16,7 @@ from .errors import FactorMemoryError, SingularMatrixError
 from .factor.analysis import Analysis
 from .factor.factor import Factor
 from .factor.mixed import require_refinement
+from .factor.quasidefinite import required_signs
 from .matrix.canonical import Canonical, on_device, prepare_rhs
 from .matrix.complete import to_canonical, warn_of_lone_triangle
 from .symbolic.phase import SymbolicOptions
@@ -50,9 +51,10 @@ def solve(
         Any scipy.sparse format, or a dense array (with a warning).
     b : array (n,) or (n, k), or sparse (n, k)
         Right-hand sides. Arrays and matrices of CuPy are supported; x is on the device of b.
-    kind : {"auto", "spd", "general", "symmetric", "hermitian"}
+    kind : {"auto", "spd", "general", "symmetric", "hermitian", "quasidefinite"}
         ``"auto"`` tries Cholesky for a Hermitian matrix with a positive diagonal, uses LDL^T or
-        LDL^H for other symmetric matrices, else LU; ``"spd"`` allows Cholesky only. On the CPU, LU
+        LDL^H for other symmetric matrices, else LU; ``"spd"`` allows Cholesky only, and
+        ``"quasidefinite"`` LDL^H without a search for pivots (see `analyze`). On the CPU, LU
         of a thin matrix works by columns of its block triangular form, else all methods by fronts.
     ordering : str or (n,) int array
         ``"auto"``, ``"amd"``, ``"dissection"``, ``"layers"``, ``"metis"``, ``"nesdis"``, ``"rcm"``,
@@ -142,6 +144,8 @@ def analyze(
     check_finite: bool = True,
     progress: Progress | None = None,
     triangle: str | None = None,
+    signs: ArrayLike | None = None,
+    regularize: bool = True,
 ) -> Analysis:
     """Order A and plan its factorization, for all matrices with its pattern.
 
@@ -156,6 +160,13 @@ def analyze(
         Called with (phase, done, total).
     triangle : {"lower", "upper"}, optional
         As for `solve`.
+    signs : (n,) array of 1 and -1, optional
+        For ``kind="quasidefinite"``: signs of the pivots, by default those of the diagonal. Zero
+        diagonal entries, as of a linear program, need them.
+    regularize : bool
+        For ``kind="quasidefinite"``: replace pivots that lack their sign by ones of sqrt(eps) times
+        the largest entry of their column; `Factor.perturbed_pivots` counts them, and solutions are
+        refined. If False, such a matrix raises `NotQuasidefiniteError`.
 
     Returns
     -------
@@ -177,7 +188,9 @@ def analyze(
     >>> analysis.method, analysis.n
     ('cholesky', 512)
     """
-    options = AnalysisOptions(kind, ordering, backend, reuse, progress)
+    options = AnalysisOptions(
+        kind, ordering, backend, reuse, progress, signs=signs, regularize=regularize
+    )
     return analyzed(A, options, triangle=triangle, check_finite=check_finite)
 
 
@@ -210,6 +223,8 @@ def factorize(
     triangle: str | None = None,
     precision: str = "full",
     memory: str | float = "auto",
+    signs: ArrayLike | None = None,
+    regularize: bool = True,
 ) -> Factor:
     """Factorize A, for many solves.
 
@@ -221,7 +236,7 @@ def factorize(
     A : sparse matrix or array, (n, n)
     analysis : Analysis, optional
         Of a matrix with the same pattern; replaces ``kind``, ``ordering``, ``backend``, ``reuse``.
-    kind, ordering, backend, reuse, check_finite, progress, triangle
+    kind, ordering, backend, reuse, check_finite, progress, triangle, signs, regularize
         As for `analyze`.
     singular : {"raise", "warn", "allow"}
         What to do if A is singular to working precision: less than 2 eps from a matrix of lower
@@ -274,7 +289,9 @@ def factorize(
     more["progress"] = progress
     if analysis is not None:
         return analysis.factorize(A, triangle=triangle, check_finite=check_finite, **more)
-    options = AnalysisOptions(kind, ordering, backend, reuse, progress)
+    options = AnalysisOptions(
+        kind, ordering, backend, reuse, progress, signs=signs, regularize=regularize
+    )
     known = options.lookup(A, triangle)
     if known is None:
         matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
@@ -284,7 +301,7 @@ def factorize(
 
 
 class AnalysisOptions(NamedTuple):
-    """The options of `analyze`; for `alone` see `SymbolicOptions`."""
+    """The options of `analyze`; for the last three see `SymbolicOptions`."""
 
     kind: str
     ordering: ArrayLike
@@ -292,12 +309,15 @@ class AnalysisOptions(NamedTuple):
     reuse: int = 1
     progress: Progress | None = None
     alone: bool = True
+    signs: ArrayLike | None = None
+    regularize: bool = True
 
     @property
     def allow_cache(self) -> bool:
         """Whether these options, except `kind`, are those of the cached analyses."""
         automatic = isinstance(self.ordering, str) and self.ordering == "auto"
         plain = automatic and (self.reuse, self.progress) == (1, None)
+        plain = plain and self.signs is None and self.regularize
         return plain and self.backend in _CACHED_BACKENDS
 
     def lookup(self, A: MatrixLike, triangle: str | None) -> tuple[Canonical, Analysis] | None:
@@ -318,10 +338,12 @@ class AnalysisOptions(NamedTuple):
         perm, ordering = None, self.ordering
         if not isinstance(ordering, str):
             perm, ordering = np.asarray(ordering), "given"
+        signs = required_signs(self.signs, matrix)
+        more = {"alone": self.alone, "signs": signs, "regularize": self.regularize}
         try:
             return Analysis.from_matrix(
                 matrix,
-                choices=SymbolicOptions(ordering, perm, self.reuse, alone=self.alone),
+                choices=SymbolicOptions(ordering, perm, self.reuse, **more),
                 backend=self.backend,
                 fallback=_falls_back(self.kind, matrix),
                 progress=self.progress,

@@ -155,16 +155,17 @@ class NotPositiveDefiniteError(FrontalError, np.linalg.LinAlgError):
         super().__init__(column)
         self.column = column
 
+    what = "positive definite", "is not positive"
+    causes = (
+        "Likely causes: (a) the matrix is indefinite or has the opposite sign, (b) it is singular, "
+        "for example without boundary conditions, (c) rounding, if it is nearly singular. Try: "
+        "kind='symmetric' or kind='hermitian' (LDL^T or LDL^H of an indefinite matrix)"
+    )
+
     def __str__(self) -> str:
-        where = (
-            "" if self.column is None else f": the pivot of column {self.column} is not positive"
-        )
-        return (
-            f"the matrix is not positive definite{where}. Likely causes: (a) the matrix is "
-            "indefinite or has the opposite sign, (b) it is singular, for example without boundary "
-            "conditions, (c) rounding, if it is nearly singular. Try: kind='symmetric' or "
-            "kind='hermitian' (LDL^T or LDL^H of an indefinite matrix)"
-        )
+        wanted, reason = self.what
+        where = "" if self.column is None else f": the pivot of column {self.column} {reason}"
+        return f"the matrix is not {wanted}{where}. {self.causes}"
 
 
 class InertiaUncertainError(FrontalError, ArithmeticError):

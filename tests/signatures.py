@@ -52,7 +52,8 @@ def solve(task: warm.Task) -> None:
             frontal.factorize(warm.star_matrix(task), kind="spd", backend="gpu")
     A = warm._matrix(task)
     b = np.ones(A.shape[0], A.dtype)
-    kind = {"ldlt": "symmetric", "ldlh": "hermitian"}.get(task.what, "auto")
+    names = {"ldlt": "symmetric", "ldlh": "hermitian", "signed_ldlh": "quasidefinite"}
+    kind = names.get(task.what, "auto")
     frontal.solve(A, b, kind=kind, backend=task.backend)
     frontal.factorize(A, kind=kind, backend=task.backend).refactorize(A).solve(b)
     if task.what == "lu" and task.backend == "cpu":

@@ -195,7 +195,8 @@ def _systems(analysis: Analyzed, values: np.ndarray) -> Systems:
 def _engine(analysis: Analyzed, count: int) -> type[DeviceSystems] | type[HostSystems]:
     """Return the engine for `count` systems."""
     where = resolved(analysis.backend, analysis.flops * count)
-    return DeviceSystems if where == "gpu" else HostSystems
+    signed = analysis.symbolic.method.signed  # the device has no engine for these
+    return DeviceSystems if where == "gpu" and not signed else HostSystems
 
 
 def _first_finite(members: list[Canonical]) -> Canonical:

@@ -29,7 +29,7 @@ from ..cpu.small.one_system import (
 )
 from ..cpu.threads import run_team
 from ..machine.resources import CPU, thread_count
-from ..numeric.method import CHOLESKY, LDLH, LDLT, LU, Method
+from ..numeric.method import CHOLESKY, LDLH, LDLT, LU, SIGNED_LDLH, Method
 from ..symbolic.phase import Symbolic
 from ..symbolic.plan import Plan, front_flops
 
@@ -127,11 +127,17 @@ def _run_ldlh(shared, numbers, systems, ticket):
     _factorize_each(LDLH, shared, numbers, systems, ticket)
 
 
+@jit
+def _run_signed(shared, numbers, systems, ticket):
+    _factorize_each(SIGNED_LDLH, shared, numbers, systems, ticket)
+
+
 _RUN: dict[Method, Callable[..., None]] = {
     CHOLESKY: _run_cholesky,
     LU: _run_lu,
     LDLT: _run_ldlt,
     LDLH: _run_ldlh,
+    SIGNED_LDLH: _run_signed,
 }
 
 

@@ -29,7 +29,7 @@ from ..factor.analysis import Analysis
 from ..files.atomic_write import replacing
 from ..io import read_matrix, write_matrix
 from ..machine.resources import available_memory, thread_count
-from ..numeric.method import CHOLESKY, LDLH, LDLT, LU
+from ..numeric.method import CHOLESKY, LDLH, LDLT, LU, SIGNED_LDLH
 from ..ordering import metis, order
 from ..ordering.components import Components, hanging
 from ..ordering.dissection.dissect import NestedDissection
@@ -55,7 +55,7 @@ _SHARED_CUBE_SIDE = 44  # points per edge of a cube whose graph several threads 
 _SQUARE_SIDE, _THREADS = 260, 4  # points per edge of a square that many threads analyze in parts
 _WIDTHS = (1, 2, 4, 8)  # numbers of right-hand sides with different kernels
 _PROCESS_BYTES = 8 * 10**8  # memory of a process
-_SLOWEST_FIRST = (LDLH, LDLT, LU, CHOLESKY)  # order of compilation
+_SLOWEST_FIRST = (LDLH, LDLT, LU, SIGNED_LDLH, CHOLESKY)  # order of compilation
 
 
 class Task(NamedTuple):
@@ -262,7 +262,7 @@ def _read_files(folder: Path) -> None:
 
 def _systems(task: Task) -> None:
     """Factorize and solve by the method, scalar type and backend of a task."""
-    kind = {"cholesky": "spd", "ldlt": "symmetric", "ldlh": "hermitian"}.get(task.what, "general")
+    kind = {method.name: method.kind for method in _SLOWEST_FIRST}[task.what]
     A = _matrix(task)
     analysis = analyze(A, kind=kind, backend=task.backend)
     b = np.ones((A.shape[0], max(_WIDTHS)), A.dtype)
@@ -287,7 +287,7 @@ def _systems(task: Task) -> None:
         if task.what == "lu":
             _by_columns(task)
         _ = factor.L, factor.diag()
-        if task.what != "cholesky":
+        if task.what in ("ldlt", "ldlh", "lu"):
             for moving in (stokes2d(8), zero_diagonal(200)):  # pivots are delayed
                 matrix = moving.astype(A.dtype)
                 factorize(matrix, kind=kind, backend="cpu", singular="allow")
@@ -323,6 +323,8 @@ def _matrix(task: Task) -> sp.csc_array:
     A = convdiff3d(_CUBE_SIDE) if task.what == "lu" else poisson3d(_CUBE_SIDE)
     if task.what in ("ldlt", "ldlh"):
         A = sp.csc_array(A - A.diagonal().mean() / 4 * sp.eye_array(A.shape[0]))
+    if task.what == "signed_ldlh":  # dominant, so that pivots have the signs of the diagonal
+        A = sp.csc_array(A - sp.diags_array(2 * A.diagonal() * (np.arange(A.shape[0]) % 2)))
     if dtype.kind == "c":
         A = turned(A, hermitian=task.what != "ldlt")
     return A.astype(dtype)

@@ -71,6 +71,8 @@ class HostWorkspace(NamedTuple):
     scratch_size : int
         Entries of a thread's part of `scratch`.
     delays : Delays
+    signs : (n,) int8 array
+        Signs of D in elimination order, for a method with known signs; 0 for unknown ones.
     state : int64 array
         Shared words of the team, see `shared_state`.
     """
@@ -91,6 +93,7 @@ class HostWorkspace(NamedTuple):
     turn: np.ndarray
     scratch_size: int
     delays: Delays
+    signs: np.ndarray
     state: np.ndarray
 
 

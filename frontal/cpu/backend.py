@@ -34,6 +34,7 @@ from .factorize import run
 from .finalize import FactorPlan, finalize
 from .layout import HostLayout, footprint, refuse_beyond
 from .ldl import front as ldl
+from .signs import pivot_signs
 from .small import warmup
 from .small.factorize import MAX_SMALL_COLUMNS, MAX_SMALL_LU_COLUMNS, SmallFactorizer
 from .small.warmup import CallCounter
@@ -194,7 +195,8 @@ class CpuBackend:
             scratch=np.empty(scratch * threads, dtype),
             turn=np.empty(2 * ldl.BLOCK * threads, np.int32),
             scratch_size=scratch,
-            delays=delays,
+            delays=delays._replace(allowed=delaying),
+            signs=pivot_signs(self.symbolic, values),
             state=state,
         )
 

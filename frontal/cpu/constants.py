@@ -50,7 +50,7 @@ def _constant(name: str) -> None:
         return lambda method: value
 
 
-for _name in ("panels", "pivots", "one_triangle", "indefinite", "adjoint"):
+for _name in ("panels", "pivots", "one_triangle", "indefinite", "adjoint", "signed"):
     _constant(_name)
 
 

@@ -23,7 +23,7 @@ from .host_system import host_system, matrix_of
 from .small.solve import MAX_SMALL_UNKNOWNS, SmallSolver
 from .small.warmup import CallCounter
 from .substitution import ScaledPermutation, Substitution
-from .sweeps import diagonal_of_panels
+from .sweeps import diagonal_of_panels, largest_term
 
 _often = CallCounter()
 
@@ -85,7 +85,11 @@ class CpuFactor(HostNumericFactor):
     def growth(self) -> float:
         """See `NumericFactor`."""
         size = self.matrix.norms[0] if self.scaling is None else 1.0
-        return largest_part(self.panels) / size if size else 0.0
+        if self.symbolic.method.signed:
+            largest = float(largest_term(self.symbolic.plan, self.panel, self.panels))
+        else:
+            largest = largest_part(self.panels)
+        return largest / size if size else 0.0
 
     def diagonal(self) -> np.ndarray:
         """See `NumericFactor`."""

@@ -46,7 +46,8 @@ def finalize(place: FactorPlan, work: HostWorkspace) -> tuple[FactorPlan, HostFa
     if panels.size > place.panel[-1] > 0:
         panels = panels[: place.panel[-1]]
     if not method.pivots:
-        return place, HostFactor(panels, work.pivots, replaced)
+        coupling = np.zeros(n * method.indefinite, panels.dtype)
+        return place, HostFactor(panels, work.pivots, replaced, coupling)
     if not _as_planned(plan.start, delays.eliminated, delays.listed):
         return _finalize_moved(place, work, replaced)
     if not method.indefinite:

@@ -109,7 +109,7 @@ class Substitution(FusedSolver):
             *(plan.start, plan.pointer, plan.rows, panel, panels, pivots),
             *(x.astype(panels.dtype, copy=False) for x in (diagonal, coupling)),
             tuple(routines(panels.dtype)),
-            *(method.one_triangle, method.pivots, method.indefinite, conjugate),
+            *(method.one_triangle, method.unit, method.indefinite, conjugate),
             *(*rows, *columns, max(1, widest)),
         )
 

@@ -53,6 +53,7 @@ _HEADER: dict[str, Test] = {
     "chosen": is_any_of(*METHODS),
     "reuse": is_nonnegative,
     "pairs": is_any_of("auto", "all", "none"),
+    "regularize": is_any_of(True, False),
 }
 
 
@@ -68,6 +69,7 @@ class _AnalysisHeader(TypedDict):
     chosen: str
     reuse: int
     pairs: Pairs
+    regularize: bool
 
 
 def save(analysis: Analyzed, path: str | os.PathLike[str]) -> None:
@@ -88,6 +90,7 @@ def save(analysis: Analyzed, path: str | os.PathLike[str]) -> None:
         "chosen": choices.ordering,
         "reuse": choices.reuse if isinstance(choices.reuse, int) else float(choices.reuse),
         "pairs": choices.pairs,
+        "regularize": choices.regularize,
     }
     if choices.perm is not None:
         arrays["chosen_perm"] = choices.perm.astype(np.int64)
@@ -154,4 +157,9 @@ def _choices(
     if header["chosen"] == "given":
         perm = archive.vector("chosen_perm", np.int64)
         check_permutation("chosen_perm", perm, outcome.symbolic.n)
-    return SymbolicOptions(header["chosen"], perm, header["reuse"], header["pairs"])
+    symbolic, signs = outcome.symbolic, None
+    if symbolic.signs.size:
+        signs = np.empty_like(symbolic.signs)
+        signs[symbolic.perm] = symbolic.signs
+    chosen = header["chosen"], perm, header["reuse"], header["pairs"]
+    return SymbolicOptions(*chosen, signs=signs, regularize=header["regularize"])

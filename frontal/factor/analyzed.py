@@ -187,12 +187,12 @@ class Analyzed(Versioned):
 
     @property
     def kind(self) -> str:
-        """``"spd"``, ``"symmetric"``, ``"hermitian"`` or ``"general"``."""
+        """``"spd"``, ``"quasidefinite"``, ``"symmetric"``, ``"hermitian"`` or ``"general"``."""
         return self.symbolic.method.kind
 
     @property
     def method(self) -> str:
-        """``"cholesky"``, ``"ldlt"``, ``"ldlh"`` or ``"lu"``."""
+        """``"cholesky"``, ``"signed_ldlh"``, ``"ldlt"``, ``"ldlh"`` or ``"lu"``."""
         return self.symbolic.method.name
 
     @property

@@ -132,6 +132,11 @@ class Attempt:
         self.moves += 1
         self.analysis = self.planned.with_fronts(symbolic)
 
+    @property
+    def regularizes(self) -> bool:
+        """Whether pivots without their sign are replaced at once."""
+        return self.analysis.symbolic.method.signed and self.analysis.choices.regularize
+
     def used_analysis(self, factor: NumericFactor) -> Analyzed:
         """Return the analysis that a factor belongs to, with the fronts that eliminated columns."""
         if factor.symbolic is self.planned.symbolic:
@@ -202,7 +207,7 @@ class Attempt:
             scaling=scaling,
             progress=progress,
             previous=previous,
-            delaying=self.delaying,
+            delaying=self.delaying and not self.regularizes,
             dtype=single(matrix.dtype) if self.mixed else None,
             memory=self.memory,
         )

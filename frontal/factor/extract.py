@@ -152,7 +152,7 @@ def pivots(factor: NumericFactor) -> np.ndarray:
     """Return the (n,) pivots by columns of A, of the unscaled matrix."""
     values, method = factor.diagonal(), factor.symbolic.method
     position = column_positions(factor)
-    if not method.pivots:
+    if method.one_triangle and not method.indefinite:
         return values[position] ** 2
     if factor.scaling is not None:
         row = factor.scaling.row[_rows(factor, _positions(factor))]
@@ -166,7 +166,7 @@ def _triangle(factor: NumericFactor, position: np.ndarray, upper: bool) -> sp.cs
     plan, method, host = factor.symbolic.plan, factor.symbolic.method, factor.to_host()
     if host.triangles is not None:
         return sp.csc_array(host.triangles[1].T) if upper else host.triangles[0]
-    n, unit = int(plan.start[-1]), method.pivots and not upper
+    n, unit = int(plan.start[-1]), method.unit and not upper
     indptr = np.zeros(n + 1, np.int64)
     np.cumsum(_counts(plan), out=indptr[1:])
     panel, panels = panel_offsets(plan, method), host.panels

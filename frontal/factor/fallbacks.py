@@ -29,6 +29,7 @@ from .analyzed import Analyzed
 from .attempt import Attempt, LargeGrowth, NullPivotsUnproven, OutdatedMatching, SymmetryFailure
 from .diagnosis import Diagnosis
 from .mixed import ImpreciseError
+from .quasidefinite import NotQuasidefiniteError
 from .solve import FactorSolver
 
 log = logging.getLogger("frontal")
@@ -49,6 +50,10 @@ def _is_mixed(attempt: Attempt, failure: Exception) -> bool:
 
 def _method_was_guess(attempt: Attempt, failure: Exception) -> bool:
     return attempt.analysis.fallback
+
+
+def _may_regularize(attempt: Attempt, failure: Exception) -> bool:
+    return attempt.regularizes and _is_on_gpu(attempt, failure)
 
 
 def _moved_often(attempt: Attempt, failure: Exception) -> bool:
@@ -105,7 +110,14 @@ def _continue_with_ldl(attempt: Attempt, failure: PivotFailure) -> None:
 
 def _refuse_indefinite(attempt: Attempt, failure: PivotFailure) -> None:
     _check_promise(attempt.matrix_on_host(), attempt.analysis)
-    raise NotPositiveDefiniteError(int(attempt.analysis.perm[failure.position])) from None
+    signed = attempt.analysis.symbolic.method.signed
+    error = NotQuasidefiniteError if signed else NotPositiveDefiniteError
+    raise error(int(attempt.analysis.perm[failure.position])) from None
+
+
+def _regularize_on_cpu(attempt: Attempt, failure: PivotFailure) -> None:
+    warn("a pivot lacks its sign: replacing such pivots on the CPU", PerformanceWarning)
+    _analyze_for(attempt, attempt.analysis.engine.fallback)
 
 
 def _continue_with_lu(attempt: Attempt, failure: SymmetryFailure) -> None:
@@ -194,6 +206,7 @@ def _check_promise(matrix: Canonical, analysis: Analyzed) -> None:
 FALLBACKS: tuple[tuple[type[Exception], Callable[..., bool], Callable[..., None]], ...] = (
     (PivotFailure, _is_mixed, _refactorize_in_double),
     (PivotFailure, _method_was_guess, _continue_with_ldl),
+    (PivotFailure, _may_regularize, _regularize_on_cpu),
     (PivotFailure, _always, _refuse_indefinite),
     (SymmetryFailure, _always, _continue_with_lu),
     (LargeGrowth, _moved_often, _move_as_the_cpu),

@@ -23,7 +23,7 @@ class Inertia(NamedTuple):
 def inertia(factor: NumericFactor) -> Inertia:
     """Return the inertia; see `Factor.inertia`."""
     method, n = factor.symbolic.method, factor.symbolic.n
-    if method.one_triangle and not method.pivots:
+    if method.one_triangle and not method.indefinite:
         return Inertia(n, 0, 0)
     if not method.inertia(factor.dtype):
         raise ValueError(

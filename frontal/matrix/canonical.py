@@ -32,6 +32,7 @@ KINDS = {
     "positive definite": "spd",
     "symmetric": "symmetric",
     "hermitian": "hermitian",
+    "quasidefinite": "quasidefinite",
     "general": "general",
 }
 

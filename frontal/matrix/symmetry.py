@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from ..compile.jit import allocating, brief, jit
 from ..machine.threads import parallel_for
-from ..numeric.method import CHOLESKY, LDLT, LU, Method, symmetric_method
+from ..numeric.method import CHOLESKY, LDLT, LU, SIGNED_LDLH, Method, symmetric_method
 from ..numeric.thresholds import THRESHOLDS
 from .csc import first_from
 
@@ -115,6 +115,8 @@ def method_of(
         return CHOLESKY
     if kind in ("symmetric", "hermitian"):
         return symmetric_method(data.dtype, kind == "hermitian")
+    if kind == "quasidefinite":
+        return SIGNED_LDLH
     if kind == "general":
         return LU
     if structure == UNSYMMETRIC:

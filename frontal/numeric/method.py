@@ -30,6 +30,10 @@ class Method:
         Rows and columns are scaled before, by equal factors for a method of one triangle.
     adjoint : bool
         With one triangle, the other factor is the adjoint of L, not its transpose.
+    signed : bool
+        D is diagonal and the signs of its entries are known: pivots are neither searched nor
+        delayed, but replaced if they lack their sign (Vanderbei, "Symmetric quasidefinite
+        matrices", SIAM J. Optim. 5, 1995).
     """
 
     name: str
@@ -37,6 +41,7 @@ class Method:
     pivots: bool
     scaling: bool
     adjoint: bool = True
+    signed: bool = False
 
     @cached_property
     def one_triangle(self) -> bool:
@@ -46,7 +51,12 @@ class Method:
     @cached_property
     def indefinite(self) -> bool:
         """Return whether A = L D L^H or L D L^T: unit diagonal in L, 1x1 and 2x2 blocks in D."""
-        return self.one_triangle and self.pivots
+        return self.one_triangle and (self.pivots or self.signed)
+
+    @cached_property
+    def unit(self) -> bool:
+        """Return whether the diagonal of L is one and not stored."""
+        return self.pivots or self.signed
 
     @property
     def transpose_is_conjugate(self) -> bool:
@@ -56,9 +66,12 @@ class Method:
     @property
     def kind(self) -> str:
         """The kind of the matrices that this method factorizes."""
-        return {"cholesky": "spd", "ldlt": "symmetric", "ldlh": "hermitian"}.get(
-            self.name, "general"
-        )
+        return {
+            "cholesky": "spd",
+            "ldlt": "symmetric",
+            "ldlh": "hermitian",
+            "signed_ldlh": "quasidefinite",
+        }.get(self.name, "general")
 
     def inertia(self, dtype: np.dtype) -> bool:
         """Return whether D has the inertia of A."""
@@ -69,7 +82,10 @@ class Method:
         """Macros of the kernels; unset ones are omitted, so that fewer variants are compiled."""
         if self.panels == 2:
             return {"LU": 1}
-        return {"LDL": 1, "ADJOINT": int(self.adjoint)} if self.pivots else {}
+        if not self.indefinite:
+            return {}
+        signed = {"SIGNED": 1} if self.signed else {}
+        return {"LDL": 1, "ADJOINT": int(self.adjoint), **signed}
 
 
 # Pivot limits of all methods except Cholesky, on every backend.
@@ -80,6 +96,7 @@ CHOLESKY = Method("cholesky", panels=1, pivots=False, scaling=False)
 LU = Method("lu", panels=2, pivots=True, scaling=True)
 LDLT = Method("ldlt", panels=1, pivots=True, scaling=True, adjoint=False)
 LDLH = Method("ldlh", panels=1, pivots=True, scaling=True)
+SIGNED_LDLH = Method("signed_ldlh", panels=1, pivots=False, scaling=False, signed=True)
 
 
 @cache
@@ -89,6 +106,8 @@ def _eps(dtype: np.dtype) -> float:
 
 def tiny_pivot(dtype: np.dtype, method: Method = LU) -> float:
     """Return the modulus below which a GPU replaces pivots of scaled columns with update rows."""
+    if method.signed:
+        return 0.0
     eps = _eps(dtype)
     return eps**0.75 if method.indefinite else NULL * eps
 

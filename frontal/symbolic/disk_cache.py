@@ -84,8 +84,7 @@ def _key(
     about = SOURCES, FORMAT, matrix.n, method.name, machines, environment, chosen, values
     digest = hashlib.blake2b(repr(about).encode(), digest_size=20)
     arrays = [matrix.indptr, matrix.indices]
-    if choices.perm is not None:
-        arrays.append(choices.perm)
+    arrays += [x for x in (choices.perm, choices.signs) if x is not None]
     if values:
         arrays.append(matrix.data)
     for array in arrays:

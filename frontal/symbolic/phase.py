@@ -44,6 +44,7 @@ from .postorder import FrontOrder, fronts_of
 from .preprocess import Pairs, Preprocessing, match_rows, order_matched, tied_columns
 from .rows import front_rows
 
+NO_SIGNS = np.empty(0, np.int8)
 MAX_DELAYED_SHARE = 0.01  # of columns without a pivot: the CPU delays them; a GPU starts anew
 
 
@@ -67,6 +68,8 @@ class Symbolic:
         Index arrays of the numeric phase; without fronts if there are `columns`.
     columns : ColumnPlan or None
         Index arrays of LU by columns.
+    signs : (n,) int8 array
+        Signs of the pivots in elimination order, if the user knows them; else (0,).
     """
 
     n: int
@@ -77,6 +80,7 @@ class Symbolic:
     row_perm: np.ndarray = field(repr=False)
     plan: Plan = field(repr=False)
     columns: ColumnPlan | None = field(default=None, repr=False)
+    signs: np.ndarray = field(default_factory=lambda: NO_SIGNS, repr=False)
 
     @cached_property
     def by_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -116,6 +120,11 @@ class SymbolicOptions(NamedTuple):
         partner, stranded columns or all. With ``"none"`` LU permutes rows.
     alone : bool
         The matrix is factorized by itself: a GPU may wait for the longest path of its fronts.
+    signs : (n,) int8 array or None
+        Signs of the pivots of a quasidefinite matrix, in the numbering of A; None for those of its
+        diagonal.
+    regularize : bool
+        Replace pivots of a quasidefinite matrix without their sign; else refuse the matrix.
     """
 
     ordering: str = "auto"
@@ -123,6 +132,8 @@ class SymbolicOptions(NamedTuple):
     reuse: int = 1
     pairs: Pairs = "auto"
     alone: bool = True
+    signs: np.ndarray | None = None
+    regularize: bool = True
 
 
 class SymbolicOutcome(NamedTuple):
@@ -296,7 +307,8 @@ def frontal_phase(
     clock.stop()
     # the user may change A later
     pattern = copied(matrix.indptr), copied(matrix.indices)
-    symbolic = Symbolic(matrix.n, method, *pattern, perm, row_perm, plan)
+    signs = NO_SIGNS if choices.signs is None else choices.signs[perm]
+    symbolic = Symbolic(matrix.n, method, *pattern, perm, row_perm, plan, signs=signs)
     ordering = replace(chosen, tree=None)  # replaced by the plan
     tiny = 0 if matched.tiny is None else int(np.count_nonzero(matched.tiny))
     return SymbolicOutcome(symbolic, ordering, matched.matching, matched.partner is not None, tiny)
@@ -331,7 +343,8 @@ def _ordered(graph: Graph, partner: np.ndarray | None, options: PhaseOptions) ->
     if name == "cpu":  # LU does twice the flops per front at the same fixed cost
         cost = cost._replace(front=cost.front / work)
     # LU stores two triangles; for L·D·Lᴴ larger fronts offer more pivots, so stored zeros are free
-    cost = cost._replace(stored=0.0 if method.indefinite else work * cost.stored)
+    searched = method.one_triangle and method.pivots
+    cost = cost._replace(stored=0.0 if searched else work * cost.stored)
     if not choices.alone:
         cost = cost._replace(latency=0.0)
     return _Ordered(graph, chosen, fronts_of(perm, parent, count, tie, cost))

@@ -26,7 +26,8 @@ def relative_pivots(
     """
     if scaling is None:
         original = diagonal_of(matrix.indptr, matrix.indices, matrix.data)
-        return _squares_over(diagonal, original, symbolic.perm)
+        pivots = np.sqrt(np.abs(diagonal)) if symbolic.method.signed else diagonal
+        return _squares_over(pivots, original, symbolic.perm)
     if not coupling.size:
         return _over_largest(diagonal)
     pivots = np.abs(diagonal)

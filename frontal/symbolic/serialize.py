@@ -7,13 +7,14 @@ plan is recomputed from them, so that compiled code never sees an unchecked inde
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import inf
 from typing import TypedDict, cast
 
 import numpy as np
 
 from ..files.archive import Archive, Header
-from ..numeric.method import CHOLESKY, LDLH, LDLT, LU, Method
+from ..numeric.method import CHOLESKY, LDLH, LDLT, LU, SIGNED_LDLH, Method
 from ..ordering import METHODS as ORDERINGS
 from ..ordering import Ordering
 from ..ordering.etree import Cost, inverse
@@ -29,8 +30,8 @@ from .validate import (
     check_permutation,
 )
 
-METHODS = {method.name: method for method in (CHOLESKY, LU, LDLT, LDLH)}
-FORMAT = 2  # version of the files that `read_outcome` and `frontal.factor.analysis_file` read
+METHODS = {method.name: method for method in (CHOLESKY, LU, LDLT, LDLH, SIGNED_LDLH)}
+FORMAT = 3  # version of the files that `read_outcome` and `frontal.factor.analysis_file` read
 _MAX_COLUMNS = 2**31 - 1  # largest n, for int32 indices
 
 Test = Callable[[object], bool]
@@ -80,6 +81,7 @@ _HEADER: dict[str, Test] = {
     "cost": _is_cost,
     "tried": _is_tried,
     "columns": is_any_of(True, False),
+    "signs": is_any_of(True, False),
 }
 _COLUMN_HEADER: dict[str, Test] = {
     "column_entries": is_count,
@@ -100,6 +102,7 @@ class _PhaseHeader(TypedDict):
     cost: tuple[int, float, int]
     tried: dict[str, tuple[int, float, int]]
     columns: bool
+    signs: bool
     column_entries: int  # if there are columns
     column_flops: float
 
@@ -127,8 +130,10 @@ def record(outcome: SymbolicOutcome) -> tuple[Header, dict[str, np.ndarray]]:
         "cost": _as_list(ordering.cost),
         "tried": {name: _as_list(cost) for name, cost in ordering.tried.items()},
         "columns": symbolic.columns is not None,
+        "signs": symbolic.signs.size > 0,
     }
     arrays = {"indptr": symbolic.indptr, "indices": symbolic.indices, "order": ordering.perm}
+    arrays |= {"signs": symbolic.signs} if symbolic.signs.size else {}
     if symbolic.columns is None:
         arrays |= record_fronts(symbolic)
     else:
@@ -166,6 +171,8 @@ def read_outcome(archive: Archive) -> SymbolicOutcome:
         symbolic = _read_columns(archive, header, pattern)
     else:
         symbolic = read_fronts(archive, n, method, pattern)
+    if header["signs"]:
+        symbolic = replace(symbolic, signs=_read_signs(archive, n, method))
     return SymbolicOutcome(symbolic, ordering, matching, header["paired"], header["tiny"])
 
 
@@ -194,6 +201,13 @@ def read_fronts(
     check_entries(matrix, method.one_triangle, fronts)
     plan = make_plan(matrix, method, fronts)
     return Symbolic(n, method, *pattern, perm, row_perm, plan)
+
+
+def _read_signs(archive: Archive, n: int, method: Method) -> np.ndarray:
+    signs = archive.vector("signs", np.int8)
+    if not method.signed or signs.size != n or not np.isin(signs, (-1, 1)).all():
+        raise ValueError(f"signs must hold {n} numbers 1 or -1, for a quasidefinite matrix")
+    return signs
 
 
 def _read_permutations(archive: Archive, n: int, prefix: str = "") -> tuple[np.ndarray, np.ndarray]:

@@ -61,6 +61,7 @@ MORE = {  # constants beside the defaults of a file
     "herk.cu": [{"TILE": 0}, {"TILE": 2}, {"TILE": 3, "TRANS": 1}],
 }
 LDL = {"LDL": 1, "ADJOINT": 0}
+SIGNED = ("LDL", 1), ("ADJOINT", 1), ("SIGNED", 1)
 for _name, _more in {
     "front_backward.cu": {"AHEAD": 2},
     "front_backward_small.cu": {"RESIDENTS": 4},
@@ -89,7 +90,10 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("front_backward_small.cu", "f8", 90, (*LDL.items(), ("RESIDENTS", 4))): 492,
     ("front_forward_small.cu", "f8", 90, (*LDL.items(), ("RESIDENTS", 4))): 240,
     ("front_trees.cu", "f8", 90, (("RESIDENTS", 8), ("TEAM", 3))): 52,
-    ("front_tiles.cu", "f8", 90, (*LDL.items(), ("PERTURB", 1))): 192,  # around calls
+    **{  # around calls
+        ("front_tiles.cu", "f8", 90, (*method, ("PERTURB", 1))): 192
+        for method in (LDL.items(), SIGNED)
+    },
     ("front_backward_small.cu", "f8", 90, (("WIDTH", 8),)): 96,
     **{("front_tiles.cu", "f8", arch, ()): 80 for arch in (80, 90)},  # around calls
     ("gebrd.cu", "f8", 90, ()): 140,  # around calls, eight reads under way in each
@@ -113,6 +117,7 @@ VARIANTS = [
 SPARSE = ("front_", "system.", "condition.", "equilibrate.", "batch_")
 CASES += [case for case in VARIANTS if ALL_SCALARS or case[0].startswith(SPARSE)]
 CASES += [("front_tiles.cu", "c16", 90, (("LDL", 1), ("ADJOINT", 1), ("PERTURB", 1)))]
+CASES += [("front_tiles.cu", "f8", 90, (*SIGNED, ("PERTURB", 1))), ("system.cu", "f8", 90, SIGNED)]
 CASES += [  # with less shared memory, and before sm_80 without tensor cores
     ("front_tiles.cu", "f8", 75, (("OUTSIDE", 1),)),
     ("front_forward.cu", "c16", 89, (("IN_PLACE", 1), ("WIDTH", 4))),
@@ -137,6 +142,9 @@ PARSED += [
     for j, dtype in enumerate(("f4", "c8", "c16"))
 ]
 PARSED += [
+    ("front_small.cu", "f4", 90, (*SIGNED, ("PERTURB", 1))),
+    ("front_tiles.cu", "c16", 90, (*SIGNED, ("PERTURB", 1))),
+    ("system.cu", "f4", 90, SIGNED),
     ("front_small.cu", "c8", 90, (*LDL.items(), ("PERTURB", 1))),
     ("front_tiles.cu", "c16", 86, (*LDL.items(), ("OUTSIDE", 1), ("PERTURB", 1))),
     ("front_small.cu", "f4", 75, ()),

@@ -15,7 +15,7 @@ from ...symbolic.matching import Matching
 from ...symbolic.phase import Symbolic
 from ...symbolic.scaling import Scaling, ScalingRequest, scaled, scaling_of
 from ..layout import footprint, refuse_beyond
-from ..small.one_system import diagonal_places
+from ..signs import diagonal_places
 from .arrays import ColumnInput
 from .factor import ColumnFactor
 from .factorize import FACTORIZED, FILLED, MAX_FILL_RATIO, factorize

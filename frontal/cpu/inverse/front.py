@@ -158,7 +158,7 @@ def interchange(work, s, place):
     """Apply a front's interchanges to columns of its inverse, with one triangle to rows too."""
     z, k, ld, origin = work.arena, place.k, place.ld, place.inverse
     width = ld if work.states[s] == GATHERED else k
-    for step in range(k):
+    for step in range(k if work.pivots.size > 0 else 0):
         j = k - 1 - step
         p = np.int64(work.pivots[place.first + j])
         if p == j:

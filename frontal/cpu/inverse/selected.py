@@ -108,7 +108,7 @@ def _workspace(
         values=values,
         state=tile_queue.closed_state(),
         two_panels=not method.one_triangle,
-        unit=method.pivots,
+        unit=method.unit,
         indefinite=method.indefinite,
         conjugate=method.adjoint and method.one_triangle and dtype.kind == "c",
     )

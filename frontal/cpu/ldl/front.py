@@ -151,9 +151,11 @@ def _solve_below(work, s, step, tile, size, rank):
     rows = min(size, ld - row)
     begin = work.panel[s] + done * ld + row
     corner = work.panel[s] + done * (ld + 1)
-    turn = _turn(work, 0 if shared else rank)
-    if _turns(turn, width):
-        _permute_columns(a, begin, ld, rows, width, turn, work.scratch[rank * work.scratch_size :])
+    if not work.method.signed:  # else columns keep their order
+        turn = _turn(work, 0 if shared else rank)
+        if _turns(turn, width):
+            scratch = work.scratch[rank * work.scratch_size :]
+            _permute_columns(a, begin, ld, rows, width, turn, scratch)
     block, below = address(a) + corner * a.itemsize, address(a) + begin * a.itemsize
     trsm(
         work.routines,
@@ -250,7 +252,7 @@ def _update_block(work, s, step, tile, size, rank):
     target = address(work.arena) + (block_offset(work, s, rank) + row + column * m) * item
     beta = ONE if work.plan.child_pointer[s + 1] > work.plan.child_pointer[s] else ZERO
     rows, columns = min(size, m - row), min(size, m - column)
-    last = np.int64(work.delays.eliminated[s])
+    last = np.int64(work.delays.eliminated[s]) if work.method.pivots else k
     if m <= size and m * m * last <= _MAX_LOOP_BLOCK:
         _subtract_in_loops(work, s, last, beta == ZERO, rank)
         return

@@ -15,7 +15,7 @@ from ...compile.atomics import array_of
 from ...compile.jit import inlined, jit, view
 from ...matrix.canonical import Canonical
 from ...numeric.backoff import Backoff
-from ...numeric.method import CHOLESKY, LDLH, LDLT, LU, Method
+from ...numeric.method import CHOLESKY, LDLH, LDLT, LU, SIGNED_LDLH, Method
 from ...symbolic.matching import Matching
 from ...symbolic.phase import Symbolic
 from ...symbolic.plan import Plan
@@ -90,7 +90,7 @@ class SmallFactorizer:
         self._calls_blas = _calls_blas(method, plan)
         narrow = (
             *(plan.start, plan.parent, plan.rows, plan.relative, plan.children, plan.row),
-            *(plan.column, pattern.indices, layout.top),
+            *(plan.column, pattern.indices, layout.top, pattern.signs),
         )
         wide = (
             *(plan.pointer, plan.child_pointer, plan.entry_pointer, plan.source),
@@ -194,6 +194,7 @@ def _factorize(method, index, values, storage, pivots, coupling, scales, table):
     pattern = EntryPattern(
         _segment(wide, limits, 6), _segment(narrow, ends, 7), begin[:half], begin[half:],
         _segment(wide, limits, 7), _segment(wide, limits, 8), _segment(wide, limits, 9),
+        _segment(narrow, ends, 9),
     )  # fmt: skip
     null, info = np.empty(plan.start[-1], np.bool_), np.zeros(1, np.int32)
     statistics = np.empty(3)
@@ -241,9 +242,15 @@ def _ldlh(index, values, storage, pivots, coupling, scales, table):
     return _factorize(LDLH, index, values, storage, pivots, coupling, scales, table)
 
 
+@jit
+def _signed(index, values, storage, pivots, coupling, scales, table):
+    return _factorize(SIGNED_LDLH, index, values, storage, pivots, coupling, scales, table)
+
+
 _RUN: dict[Method, Callable[..., tuple[object, float, float, float]]] = {
     CHOLESKY: _cholesky,
     LU: _lu,
     LDLT: _ldlt,
     LDLH: _ldlh,
+    SIGNED_LDLH: _signed,
 }

@@ -24,6 +24,7 @@ from ..factorize import work_on_fronts
 from ..finalize import finalize_in_place
 from ..ldl import front as ldl
 from ..shared_state import CRAMPED, FAILURE, NO_FAILURE, PERTURBED
+from ..signs import diagonal_places, write_signs
 
 _SYMMETRY = THRESHOLDS.symmetry
 # Outcomes. A positive one is the failed column of Cholesky in elimination order, from 1.
@@ -46,6 +47,8 @@ class EntryPattern(NamedTuple):
         Position of the transposed entry, for a method of one triangle.
     place : (n,) int64 array
         Positions of the pivots in the panels.
+    signs : int8 array
+        Signs of the pivots in elimination order; (0,) if the diagonal of A has them.
     """
 
     indptr: np.ndarray
@@ -55,6 +58,7 @@ class EntryPattern(NamedTuple):
     diagonal: np.ndarray
     mirror: np.ndarray
     place: np.ndarray
+    signs: np.ndarray
 
 
 class SystemArrays(NamedTuple):
@@ -94,6 +98,7 @@ def one_thread_workspace(method, plan, routines, layout, dtype):
         method, plan, routines, nothing, nothing, no_columns, np.empty(entries, dtype), panel,
         block, np.zeros(fronts, np.bool_), 0, 0, np.empty(scratch, dtype),
         np.empty(2 * ldl.BLOCK * method.indefinite, np.int32), scratch, delays,
+        np.empty((plan.start[-1]) * method.signed, np.int8),
         np.empty(tile_queue.STATE_SIZE, np.int64),
     )  # fmt: skip
 
@@ -104,7 +109,7 @@ def for_system(work, values, panels, pivots):
     return HostWorkspace(
         work.method, work.plan, work.routines, values, panels, pivots, work.arena, work.panel,
         work.block, work.local, work.shared, work.per_thread, work.scratch, work.turn,
-        work.scratch_size, work.delays, work.state,
+        work.scratch_size, work.delays, work.signs, work.state,
     )  # fmt: skip
 
 
@@ -148,13 +153,13 @@ def is_even(diagonal, scaled, eps):
 
 
 @inner
-def _squares(panels, place, diagonal, values):
-    """Return the least squared pivot of Cholesky over its diagonal entry of A."""
+def _over_diagonal(method, panels, place, diagonal, values):
+    """Return the least pivot, which Cholesky squares, over its diagonal entry of A."""
     least = np.float64(1)
     for j in range(place.size):
         pivot = np.float64(np.abs(panels[place[j]]))
         size = np.float64(np.abs(values[diagonal[j]])) if diagonal[j] >= 0 else np.float64(0)
-        ratio = pivot * pivot / size
+        ratio = pivot / size if method.signed else pivot * pivot / size
         least = ratio if not ratio >= least else least
     return least
 
@@ -218,9 +223,11 @@ def _outcome(work, pattern, system, null):
     panels, coupling = work.panels, system.subdiagonal
     if method.pivots and (state[PERTURBED] > 0 or _has_moved_columns(plan, delays)):
         return np.int64(UNSURE)
-    if method.indefinite:
+    for j in range(coupling.size):
+        coupling[j] = 0
+    if method.pivots and method.indefinite:
         for j in range(null.size):
-            null[j], coupling[j] = False, 0
+            null[j] = False
         finalize_in_place(plan, delays, work.panel, panels, work.pivots, coupling, null)
         for j in range(null.size):
             if null[j]:
@@ -228,7 +235,8 @@ def _outcome(work, pattern, system, null):
     if method.pivots:
         ratio = _over_largest(panels, pattern.place, coupling, method.adjoint)
     else:
-        ratio = _squares(panels, pattern.place, pattern.diagonal, system.values)
+        diagonal = pattern.diagonal
+        ratio = _over_diagonal(method, panels, pattern.place, diagonal, system.values)
     system.statistics[0] = ratio
     return np.int64(ACCEPTED if ratio >= np.sqrt(np.float64(work.routines.reals[3])) else UNSURE)
 
@@ -275,6 +283,8 @@ def factorize_system(work, pattern, system, top, matched, null, info):
             return np.int64(UNSURE)
         if not (matched or is_even(pattern.diagonal, scaled, eps)):
             return np.int64(UNSURE)
+    if method.signed:
+        write_signs(pattern.diagonal, values, pattern.signs, work.signs)
     _renew(work.plan, work.delays, work.state, method.pivots)
     work.state[shared_state.PANELS_END] = work.panels.size
     work_on_fronts(work, top[:0], top[:0], top, True, np.int64(0), info)
@@ -295,18 +305,8 @@ def pattern_of(symbolic: Symbolic, matching: Matching | None, panel: np.ndarray)
         diagonal_places(symbolic.indptr, symbolic.indices)[symbolic.perm],
         symbolic.by_rows[2] if method.one_triangle else np.empty(0, np.int64),
         _pivot_places(plan.start, plan.pointer, panel),
+        symbolic.signs,
     )
-
-
-@brief
-def diagonal_places(indptr, indices):
-    """Return the position of each diagonal entry; -1 if it is not stored."""
-    places = np.full(indptr.size - 1, -1, np.int64)
-    for j in range(places.size):
-        for p in range(indptr[j], indptr[j + 1]):
-            if indices[p] == j:
-                places[j] = p
-    return places
 
 
 @brief

@@ -119,7 +119,7 @@ class GpuFactor:
 
     def growth_acceptable(self, few: int, growth: float) -> bool:
         """See `NumericFactor`; computed from the examination if that suffices."""
-        if not self.outcome.beyond:
+        if not self.outcome.beyond or self.symbolic.method.signed:
             return True
         count = int(self._examined[5:].view(np.int64)[0])
         if count <= few:

@@ -47,7 +47,7 @@ def _files(
     if method.scaling:
         kernels.insert(0, (KERNELS, {}))
     kernels += [("system.cu", method.constants), ("condition.cu", {})]
-    if method.pivots:
+    if method.unit:
         kernels.append(("front_pivots.cu", method.constants))
     flips: tuple[dict[str, int], ...] = ({}, {"FLIP": 1}) if method.panels == 2 else ({},)
     # widths of a first solution with its condition number, estimated or certified, and of others

@@ -73,7 +73,7 @@ def footprint(
     plan = launch.front_tiles(dtype, method, tree.device.limits)
     counters = 4 * sum(counter_sizes(tree))
     contribution = spare + plan.workspace * plan.blocks * item + counters
-    of_pivots = (4 + 4 + 1) * n * method.pivots + 2 * n * item * method.indefinite
+    of_pivots = (4 + 4 + 1) * n * method.unit + 2 * n * item * method.indefinite
     of_matrix = nnz * values.itemsize
     wide = np.dtype(position_type(nnz)).itemsize
     index = index_bytes(tree) + wide * (n + 1) + 4 * nnz + 4 * n + 16 * n * method.scaling

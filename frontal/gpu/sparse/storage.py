@@ -68,12 +68,13 @@ class Storage:
     counters: Array | None = None  # int32: see `State`
     # the values of the factorized matrix, if they are stored with the factor
     values: Array | None = None
+    signs: Array | None = None  # (n,) int8, for a method with known signs of the pivots
 
     @property
     def of_pivots(self) -> dict[str, Array | None]:
         """Fields of structs: interchanges, D, and largest entries of columns of L."""
         d = zip(("diagonal", "coupling"), self.blocks or (None, None), strict=True)
-        return {"pivots": self.pivots, "largest": self.largest, **dict(d)}
+        return {"pivots": self.pivots, "largest": self.largest, "signs": self.signs, **dict(d)}
 
     @property
     def nbytes(self) -> int:
@@ -138,9 +139,9 @@ def allocate(
     n, method = (int(pattern.plan.start[-1]),), pattern.method
     kinds: list[Kind] = [((max(entries, 1),), dtype)]
     kinds.append(((sum(counter_sizes(pattern)),), np.dtype(np.int32)))
-    kinds += [(n, np.dtype(np.int32)), (n, np.dtype(np.float32))] * method.pivots
+    kinds += [(n, np.dtype(np.int32)), (n, np.dtype(np.float32))] * method.unit
     memory, counters, *others = device.empties(kinds + [(n, dtype)] * (2 * method.indefinite))
-    pivots, largest = others[:2] if method.pivots else (None, None)
+    pivots, largest = others[:2] if method.unit else (None, None)
     if largest is not None:
         device.clear(largest)
     blocks = PivotBlocks(*others[2:]) if method.indefinite else None

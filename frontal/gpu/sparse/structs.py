@@ -21,6 +21,7 @@ PROBES = 3
 
 
 _D = "LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere."
+_SIGNS = "SIGNED: signs of the pivots, 0 for either."
 _LARGEST_ENTRY_DOC = (
     "Largest entry of each column of L below its tile if above LIMIT; LDL, small: always."
 )
@@ -106,12 +107,14 @@ OUTPUTS = Struct(
         "diagonal": "T *",
         "coupling": "T *",
         "largest": "float *",
+        "signs": "const signed char *",
         "outcome": "int *",
         "tiny": "real_t<T>",
     },
     {
         "diagonal": _D,
         "largest": _LARGEST_ENTRY_DOC,
+        "signs": _SIGNS,
         "outcome": "See report_failure; then the number of replaced pivots.",
     },
 )
@@ -148,6 +151,7 @@ TILE_TASKS = Struct(
         "diagonal": "T *",
         "coupling": "T *",
         "largest": "float *",
+        "signs": "const signed char *",
         "outcome": "int *",
         "tiny": "real_t<T>",
         "trace": "long long *",
@@ -161,6 +165,7 @@ TILE_TASKS = Struct(
         "products": "LDL: L·D of fronts being factorized; `product` has the offset of each front.",
         "diagonal": _D,
         "largest": _LARGEST_ENTRY_DOC,
+        "signs": _SIGNS,
         "outcome": "See report_failure; then the number of replaced pivots.",
         "trace": "With TRACE: times at which a task began, was assembled, was summed, and ended.",
     },

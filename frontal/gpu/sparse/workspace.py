@@ -84,6 +84,8 @@ class FactorWorkspace(Storage):
         matrix.settle(self)
         room = self.room(pattern, matrix.values, matrix.separate_count(self.panels.dtype))
         self.equilibration = matrix.scale(room, self.equilibration)
+        if pattern.method.signed:
+            self.signs = matrix.entries.signs(matrix.values, self.signs)
         return self.factorization_of(pattern, room, tiny)
 
     def renew_solver(self) -> None:

@@ -23,7 +23,7 @@ from frontal.gpu.sparse.layout import schedule as schedules
 from frontal.gpu.sparse.layout.gathering import gathered
 from frontal.gpu.sparse.pattern import DevicePattern
 from frontal.gpu.sparse.tasks import solves
-from frontal.numeric.method import LDLT
+from frontal.numeric.method import LDLT, SIGNED_LDLH
 
 from ...conftest import fronts_cost
 from ...emulation.device import EmulatedDevice
@@ -71,6 +71,8 @@ def case(name, kind):
             analysis = frontal.analyze(
                 a, kind="general" if kind == "general" else "spd", ordering=ordering
             )
+        if kind == "signed":  # dominant, so that D has the signs of the diagonal
+            a -= sp.diags_array(2 * a.diagonal() * (np.arange(a.shape[0]) % 3 == 1))
         if kind == "indefinite":
             a -= sp.diags_array(a.diagonal() - rng.uniform(-1, 1, a.shape[0]))
         if kind == "general" and len(all_values) == 2:  # few interchanges, after good columns
@@ -81,7 +83,8 @@ def case(name, kind):
     if kind == "spd":
         all_values[1][analysis.plan.source[::7]] *= -1  # fails
     symbolic = analysis.symbolic
-    return replace(symbolic, method=LDLT) if kind == "indefinite" else symbolic, all_values
+    method = {"indefinite": LDLT, "signed": SIGNED_LDLH}.get(kind, symbolic.method)
+    return replace(symbolic, method=method), all_values
 
 
 def run(device, name, kind, anew=False, least=False):
@@ -167,6 +170,11 @@ def test_many_fronts(device, monkeypatch, name, schedule, kind):
     monkeypatch.setattr(solves, "_SMALL_ENTRIES", CASES[name][2])
     monkeypatch.setattr(solves, "_WARPS", 0)
     check(device, name, kind, schedule)
+
+
+@pytest.mark.parametrize("name", ["tiles", "small"])
+def test_signed_pivots(device, name):
+    check(device, name, "signed", SCHEDULES[0])
 
 
 def test_segments(device, monkeypatch):

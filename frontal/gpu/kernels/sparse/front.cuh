@@ -32,6 +32,9 @@
 #ifndef LDL
 #define LDL 0
 #endif
+#ifndef SIGNED
+#define SIGNED 0
+#endif
 #ifndef ADJOINT
 #define ADJOINT 1
 #endif

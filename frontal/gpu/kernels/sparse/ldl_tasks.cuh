@@ -15,7 +15,8 @@ __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
     T *block = work(), *inverse = assembled(), *ones = scratch();
     LdlTile<T> &ldl = *reinterpret_cast<LdlTile<T> *>(ones + SIZE);
     T *sent = j < task.sent_tiles ? messages(task, j) : nullptr;
-    int replaced = ldl.factor(block, w, {tasks.tiny, 1}, sent);
+    const signed char *signs = SIGNED ? tasks.signs + (c - row) : nullptr;
+    int replaced = ldl.factor(block, w, {tasks.tiny, 1}, sent, signs);
     if (threadIdx.x < w) {
         tasks.pivots[c] = ldl.place[row], tasks.coupling[c] = ldl.coupling[row];
         tasks.diagonal[c] = pivot_value(block[row * (ld + 1)]);
@@ -25,7 +26,10 @@ __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
     __syncthreads();
     invert_lower(block, inverse, ones, w);
     keep_inverse(inverse, folded(task.row));
-    if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
+    if (threadIdx.x == 0 && replaced) {
+        if (SIGNED) report_failure(tasks.outcome, c - row + replaced - 1);
+        else atomicAdd(tasks.outcome + 1, replaced);
+    }
     publish(task, tasks, j);
     Matrix<T> target = task.row.at(0, j * SIZE);
 #pragma unroll 8

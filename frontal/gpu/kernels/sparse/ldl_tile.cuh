@@ -44,13 +44,16 @@ template <class T, int N> struct DiagonalLdl {
     // that of L, with `known` entries left of its diagonal; all others are arbitrary. Returns bits
     // of columns with unacceptable pivots or entries; bits behind the first are meaningless.
     // Comparisons use the upper halves of the bits, as integers, so that no pivot waits for them.
-    __device__ unsigned factor(T (&x)[N], int known, PivotBounds<real_t<T>> bounds) {
+    // SIGNED: bits of all columns whose pivots lack their signs; these pivots become 1.
+    __device__ unsigned factor(
+        T (&x)[N], int known, PivotBounds<real_t<T>> bounds, const int (&signs)[N]) {
         unsigned failed = 0;
 #pragma unroll
         for (int k = 0; k < N; ++k) {
             l[k][k] = pivot_value(l[k][k]);
+            if (SIGNED && !has_sign(l[k][k], signs[k])) failed |= 1u << k, l[k][k] = one<T>();
             T inverse = pivot_reciprocal(l[k][k]);
-            if (!(abs1(l[k][k]) >= bounds.least)) failed |= 1u << k;
+            if (!SIGNED && !(abs1(l[k][k]) >= bounds.least)) failed |= 1u << k;
 #pragma unroll
             for (int j = k + 1; j < N; ++j) {
                 T m =
@@ -60,7 +63,7 @@ template <class T, int N> struct DiagonalLdl {
                 x[j] = fma_(-x[k], m, x[j]);
             }
             x[k] = x[k] * inverse;
-            if (k < known && upper_size(x[k]) > upper_size(real_t<T>(MULTIPLIER)))
+            if (!SIGNED && k < known && upper_size(x[k]) > upper_size(real_t<T>(MULTIPLIER)))
                 failed |= 1u << k;
         }
         return failed;
@@ -79,9 +82,10 @@ template <class T> struct LdlTile {
 
     // Factor the leading n×n of the tile, given by its lower triangle; rows and columns beyond must
     // be those of the identity. L and D(j,j) replace it. Columns go to `sent` unless it is null.
-    // Returns the number of replaced pivots to every thread. The caller synchronizes before; ends
-    // with a barrier.
-    __device__ int factor(T *tile, int n, PivotBounds<real_t<T>> bounds, T *sent) {
+    // Returns the number of replaced pivots to every thread; SIGNED: the first column whose pivot
+    // lacks its sign, from 1, or 0. The caller synchronizes before; ends with a barrier.
+    __device__ int factor(
+        T *tile, int n, PivotBounds<real_t<T>> bounds, T *sent, const signed char *signs) {
         if (threadIdx.x < TILE_ROWS) {
             at[threadIdx.x] = threadIdx.x;
             coupling[threadIdx.x] = zero<T>(), largest[threadIdx.x] = 0;
@@ -94,8 +98,8 @@ template <class T> struct LdlTile {
         // nothing waits for them.
 #pragma unroll 1
         for (int p = 0, q = 0; q < n || (sent && q % PANEL);) {
-            int bad = without_interchanges(tile, q, bounds);
-            if (bad == NB) {
+            int bad = without_interchanges(tile, n, q, bounds, signs);
+            if (SIGNED || bad == NB) {
                 if (sent) send_columns<NB>(sent, tile, at, q);
                 q += NB, before = {0, 0};
                 if (q % PANEL == 0) update_rest(tile, p, q), p = q;
@@ -152,7 +156,8 @@ template <class T> struct LdlTile {
 
     // Compute columns q… of L, if that needs no interchange. Returns the first of them that failed,
     // counted from q, or NB. All warps factor the block: a branch around it costs registers.
-    __device__ int without_interchanges(T *tile, int q, PivotBounds<real_t<T>> bounds) {
+    __device__ int without_interchanges(
+        T *tile, int n, int q, PivotBounds<real_t<T>> bounds, const signed char *signs) {
         int row = threadIdx.x, known = row < TILE_ROWS ? row - q : 0;
         bool mine = row >= q && row < TILE_ROWS;
         DiagonalLdl<T, NB> top;
@@ -160,8 +165,14 @@ template <class T> struct LdlTile {
         load_lower(top.l, tile + q * (LD + 1), LD);
 #pragma unroll
         for (int k = 0; k < NB; ++k) x[k] = mine ? tile[row + (q + k) * LD] : zero<T>();
-        unsigned found = top.factor(x, known, bounds);
-        if (__syncthreads_or((int)found)) {
+        int wanted[NB];
+#pragma unroll
+        for (int k = 0; k < NB; ++k) wanted[k] = SIGNED && q + k < n ? signs[q + k] : 0;
+        unsigned found = top.factor(x, known, bounds, wanted);
+        if (SIGNED) {
+            if (threadIdx.x == 0 && found && !small_pivots) small_pivots = q + __ffs((int)found);
+            __syncthreads();
+        } else if (__syncthreads_or((int)found)) {
             found = __reduce_or_sync(full_warp, found);
             if (row % 32 == 0) failed[row / 32] = found;
             __syncthreads();

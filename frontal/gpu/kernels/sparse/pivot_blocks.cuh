@@ -26,6 +26,12 @@ template <class T> struct BlockInverse {
 };
 
 // Entry j of the diagonal of L or D, or the reciprocal of that of U.
+// SIGNED: return whether a pivot has its sign, if that is not 0, and a safe reciprocal.
+template <class T> __device__ inline bool has_sign(T pivot, int sign) {
+    real_t<T> d = real(pivot);
+    return (sign ? sign * d : abs1(d)) >= least_pivot<real_t<T>>();
+}
+
 template <class T> __device__ inline T kept_pivot(const Front<T> &f, int j) {
     int i = j / FRONT_TILE, r = j % FRONT_TILE;
     if (LU) return f.inverse(i, true)(r, r);

@@ -34,11 +34,17 @@ __device__ inline bool eliminate_panel(const F &f, T (&a)[NB], int row, int w, i
         if (row >= 0 && row < NB) rows[row] = a[k];
         f.tile.sync();
         T pivot = pivot_value(rows[k]), minus = zero<T>();
-        weak |= k < w && !(abs1(pivot) >= f.to.tiny);
+        if (SIGNED) {
+            int place = f.tile.front.start + f.lane - row + k;
+            if (k < w && !has_sign(pivot, f.to.signs[place])) {
+                if (row == k) report_failure(f.to.outcome, place);
+                pivot = one<T>();
+            }
+        } else weak |= k < w && !(abs1(pivot) >= f.to.tiny);
         if (row == k) a[k] = pivot;
         if (exists && row > k && k < w) {
             minus = -(a[k] * pivot_reciprocal(pivot));
-            weak |= !(abs1(minus) <= MULTIPLIER);
+            if (!SIGNED) weak |= !(abs1(minus) <= MULTIPLIER);
         }
         broadcast<k + 1, NB>(rows, [&](int j, T v) { a[j] = fma_(minus, mirrored(v), a[j]); });
         if (row > k && k < w) a[k] = -minus;

@@ -18,7 +18,7 @@
 // more, not of complex<double>, of 64 rows only with twice the registers, nor if it shares a warp.
 template <class T, int ORDER>
 constexpr bool in_registers =
-    ORDER * sizeof(T) <= WINDOW &&
+    !SIGNED && ORDER * sizeof(T) <= WINDOW &&
     (!LDL || (sizeof(T) < 16 && ORDER >= 32 && (ORDER == 32 || WINDOW > 256)));
 
 // Columns of the windows of a front: `order` rounded up.

@@ -126,6 +126,8 @@ template <class T> struct SmallOutputs {
     T *coupling;
     // Largest entry of each column of L below its tile if above LIMIT; LDL, small: always.
     float *largest;
+    // SIGNED: signs of the pivots, 0 for either.
+    const signed char *signs;
     // See report_failure; then the number of replaced pivots.
     int *outcome;
     real_t<T> tiny;
@@ -169,6 +171,8 @@ template <class T> struct TileTasks {
     T *coupling;
     // Largest entry of each column of L below its tile if above LIMIT; LDL, small: always.
     float *largest;
+    // SIGNED: signs of the pivots, 0 for either.
+    const signed char *signs;
     // See report_failure; then the number of replaced pivots.
     int *outcome;
     real_t<T> tiny;
@@ -327,21 +331,22 @@ static_assert(OFFSET_OF(SmallFronts, sources) == 24);
 static_assert(OFFSET_OF(SmallFronts, places) == 32);
 static_assert(OFFSET_OF(SmallFronts, finished) == 40);
 
-static_assert(sizeof(SmallOutputs<SCALAR>) == 56);
+static_assert(sizeof(SmallOutputs<SCALAR>) == 64);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, factor) == 0);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, pivots) == 8);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, diagonal) == 16);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, coupling) == 24);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, largest) == 32);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, outcome) == 40);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, tiny) == 48);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, signs) == 40);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, outcome) == 48);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, tiny) == 56);
 
 static_assert(sizeof(Entries) == 24);
 static_assert(OFFSET_OF(Entries, begin) == 0);
 static_assert(OFFSET_OF(Entries, source) == 8);
 static_assert(OFFSET_OF(Entries, place) == 16);
 
-static_assert(sizeof(TileTasks<SCALAR>) == 192);
+static_assert(sizeof(TileTasks<SCALAR>) == 200);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, list) == 0);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, count) == 8);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, entries) == 16);
@@ -361,9 +366,10 @@ static_assert(OFFSET_OF(TileTasks<SCALAR>, pivots) == 136);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, diagonal) == 144);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, coupling) == 152);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, largest) == 160);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, outcome) == 168);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, tiny) == 176);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, trace) == 184);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, signs) == 168);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, outcome) == 176);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, tiny) == 184);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, trace) == 192);
 
 static_assert(sizeof(SolveTask) == 64);
 static_assert(OFFSET_OF(SolveTask, panel) == 0);

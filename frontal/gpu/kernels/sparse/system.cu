@@ -193,8 +193,18 @@ extern "C" __global__ void __launch_bounds__(threads)
     collect(best, found, [](int i) { return i; });
 }
 
+// SIGNED: the sign of the entry of A that each pivot has on the diagonal, or 0.
+extern "C" __global__ void __launch_bounds__(threads) system_signs(int n, const Position *pointer,
+    const int *index, const int *perm, const T *values, signed char *signs) {
+    int step = gridDim.x * threads;
+    for (int c = blockIdx.x * threads + threadIdx.x; c < n; c += step) {
+        real_t<T> a = real(entry_of(pointer, index, values, perm[c], perm[c]));
+        signs[c] = (signed char)((a > 0) - (a < 0));
+    }
+}
+
 // Maxima for the pivots first…last−1. out[0]: |a|/|d|² for pivots d of Cholesky and their entries a
-// of A (column perm[c] for pivot c), otherwise 1/|d|; out[1]: |d|; out[2]: parts of A's `count`
+// of A (column perm[c] for pivot c), |a|/|d| with SIGNED, otherwise 1/|d|; out[1]: |d|; out[2]: parts of A's `count`
 // values; out[3], if `lanes` is not zero: |a - b̄|, or |a - b| for the other symmetry, for values a
 // and b of transposed entries; out[4], except for Cholesky: `largest`. And out[5]: how many of
 // these exceed LIMIT, as an integer. A thread owns pivots and values, and a team of `lanes` columns
@@ -211,7 +221,12 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
             best[4] = max(best[4], bits((double)largest[c]));
             if (!(largest[c] <= LIMIT)) atomicAdd(&out[5], 1);  // rare, or the factor is rejected
         }
-        if constexpr (LDL) {
+        if constexpr (SIGNED) {
+            double size = modulus(d[c]);
+            T entry = entry_of(pointer, index, values, perm[c], perm[c]);
+            best[0] = max(best[0], bits(modulus(entry) / size)), best[1] = max(best[1], bits(size));
+            continue;
+        } else if constexpr (LDL) {
             PivotSize size = pivot_size(d, coupling, (int)c);
             best[0] = max(best[0], bits(1 / size.small)), best[1] = max(best[1], bits(size.large));
             continue;
@@ -238,7 +253,8 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
     collect(best, out, [](int i) { return i; });
 }
 
-// out[0]: the largest part of an entry of columns first…last−1 of the factors, out[1]: the largest
+// out[0]: the largest part of an entry of columns first…last−1 of the factors, SIGNED: the largest
+// |D(j,j)| |L(i,j)|² of these columns, i = j included, with D in `coupling`; out[1]: the largest
 // sum of one of n columns of |A|; both combined by maximum with the contents of `out`. Padding, and
 // entries above the diagonal of L, are not read: they are unwritten memory. Tile map: a warp takes
 // columns of the factors, a team columns of A; static shared memory: two norms.
@@ -251,15 +267,18 @@ extern "C" __global__ void __launch_bounds__(threads, 3) system_largest(
         Front<T> f;
         f.set(tree, front_of(tree, fronts, c), panels);
         int j = c - tree.start[f.s];
-        if (LDL && lane == 0) best[0] = max(best[0], wide(part_bits(coupling[c])));
+        double most = 1;  // SIGNED: of the column of L
+        if (LDL && !SIGNED && lane == 0) best[0] = max(best[0], wide(part_bits(coupling[c])));
         auto look = [&](Matrix<T> row, int first) {
-            for (int i = first + lane; i < row.rows; i += 32)
-                best[0] = max(best[0], wide(part_bits(row(i, j))));
+            for (int i = first + lane; i < row.rows; i += 32) {
+                if (SIGNED) most = fmax(most, (double)modulus(row(i, j)));
+                else best[0] = max(best[0], wide(part_bits(row(i, j))));
+            }
         };
         int diagonal = j / FRONT_TILE;
         for (int i = LU ? 0 : diagonal; i < f.pivot_tiles + f.update_tiles; ++i) {
             if (i != diagonal || !(LU || f.inverted()))
-                look(f.lower(i), i == diagonal ? j % FRONT_TILE : 0);
+                look(f.lower(i), i == diagonal ? j % FRONT_TILE + SIGNED : 0);
             if (LU && i >= f.pivot_tiles) look(f.upper(i), 0);
         }
         auto look_at = [&](T v) { best[0] = max(best[0], wide(part_bits(v))); };
@@ -267,6 +286,7 @@ extern "C" __global__ void __launch_bounds__(threads, 3) system_largest(
             each_of_inverse(f.inverse(diagonal), true, j % FRONT_TILE, look_at);
             each_of_inverse(f.inverse(diagonal, true), false, j % FRONT_TILE, look_at);
         } else if (f.inverted()) each_of_inverse(f.inverse(0), false, j, look_at);
+        if (SIGNED) best[0] = max(best[0], bits(modulus(coupling[c]) * most * most));
     }
     Teams team(lanes);
     for (long long round = 0; round < team.rounds(n); ++round, team.row += team.step) {

@@ -135,6 +135,22 @@ class PatternEntries:
         """Threads that read a column together."""
         return self._lanes(int(np.diff(self.symbolic.indptr).max(initial=0)))
 
+    def signs(self, values: Array, out: Array | None) -> Array:
+        """Return the signs of the pivots, (n,) int8: known ones, or those of the diagonal of A.
+
+        `out` is the array of an earlier call, which is reused.
+        """
+        known = self.symbolic.signs
+        if known.size:
+            return self.device.upload(known) if out is None else out
+        out = self.device.xp.zeros(self.n, np.int8) if out is None else out
+        if self.nnz:
+            inputs = np.int32(self.n), self.pointer, self.index, self.perm, values
+            self.pattern.system_launch(
+                "signs", np.dtype(values.dtype), self.n, *inputs, out, LONG=self.long
+            )()
+        return out
+
     @property
     def columns(self) -> tuple[Value, ...]:
         """Arguments of kernels: order, lanes, extents of columns, and rows of entries."""

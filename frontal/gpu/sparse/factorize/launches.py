@@ -107,7 +107,7 @@ class Factorization:
 def tile_constants(method: Method, plan: launch.TilesPlan) -> dict[str, int]:
     """Return the constants of front_tiles.cu."""
     constants = method.constants | plan.constants
-    if method.pivots:
+    if method.unit:
         largest = _OF_LDL if method.indefinite else _MULTIPLIER
         constants |= {"PERTURB": 1, "MULTIPLIER": largest}
     if method.panels == 2:

@@ -99,13 +99,16 @@ def update_growth(
     """
     first, last = columns
     n = 0 if first else entries.n
+    pivots: Value = NULL
+    if blocks:
+        pivots = blocks.diagonal if pattern.method.signed else blocks.subdiagonal
     pattern.system_launch(
         "largest",
         np.dtype(values.dtype),
         32 * max(last - first, n),
         *(pattern.struct(np.dtype(values.dtype)), np.int32(len(pattern.k)), np.int32(n), panels),
         *(np.int32(first), np.int32(last), np.int32(entries.lanes), entries.pointer, values),
-        *(blocks.subdiagonal if blocks else NULL, maxima),
+        *(pivots, maxima),
         LONG=entries.long,
     )()
 

@@ -71,7 +71,7 @@ def launches(
 
 def small_constants(method: Method) -> dict[str, int]:
     """Return the constants of front_small.cu and front_chains.cu."""
-    return method.constants | {"PERTURB": int(method.pivots)}
+    return method.constants | {"PERTURB": int(method.unit)}
 
 
 def _chains(

@@ -53,7 +53,7 @@ def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPl
     lu = 512 + 16 * dtype.itemsize + 16  # LuTile
     if not method.one_triangle:  # includes reciprocals
         scratch += 64 + -(-lu // dtype.itemsize)
-    elif method.pivots:  # LdlTile, or inverses of pivots
+    elif method.unit:  # LdlTile, or inverses of pivots
         ldl = 128 + -(-(3 * 256 + 96) // dtype.itemsize)  # LdlTile and ones
         inverses = 64 * (2 * dtype.itemsize + max(dtype.itemsize, 4))
         scratch += max(ldl, -(-inverses // dtype.itemsize))

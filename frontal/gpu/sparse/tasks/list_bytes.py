@@ -37,4 +37,4 @@ def index_bytes(tree: Fronts) -> int:
     total += left_of_diagonals(tree).nbytes
     total += 4 * (int(rows_of_messages(plan)[-1]) + rows)
     total += TASK.itemsize * sum(counted_tasks(tree)[:3])
-    return total + 16 * int(tree.pivot_tiles.sum()) * tree.method.pivots
+    return total + 16 * int(tree.pivot_tiles.sum()) * tree.method.unit

@@ -62,7 +62,7 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
         int(sweeps.between[-1]),
         sweeps.messages,
         sweeps.partials,
-        _pivot_tiles(plan.start) if tree.method.pivots else None,
+        _pivot_tiles(plan.start) if tree.method.unit else None,
         () if segment is None else tuple(_extents(segment, x) for x in sweeps.fronts),
     )
 

@@ -1,0 +1,55 @@
+"""The signs of the pivots of a quasidefinite matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile.jit import brief, inner
+from ..symbolic.phase import Symbolic
+
+_NO_SIGNS = np.empty(0, np.int8)
+
+
+def pivot_signs(symbolic: Symbolic, values: np.ndarray) -> np.ndarray:
+    """Return the signs of D in elimination order, (n,) int8, 0 if unknown; (0,) for other methods.
+
+    Parameters
+    ----------
+    symbolic : Symbolic
+        Its signs take precedence over those of the diagonal.
+    values : (nnz,) array
+        By columns.
+    """
+    if not symbolic.method.signed:
+        return _NO_SIGNS
+    places = diagonal_places(symbolic.indptr, symbolic.indices)[symbolic.perm]
+    return _signs(places, values, symbolic.signs)
+
+
+@brief
+def diagonal_places(indptr, indices):
+    """Return the position of each diagonal entry; -1 if it is not stored."""
+    places = np.full(indptr.size - 1, -1, np.int64)
+    for j in range(places.size):
+        for p in range(indptr[j], indptr[j + 1]):
+            if indices[p] == j:
+                places[j] = p
+    return places
+
+
+@inner
+def write_signs(places, values, known, signs):
+    """Set `signs` to the `known` ones, or without any to those of the diagonal of A."""
+    for j in range(signs.size):
+        if known.size:
+            signs[j] = known[j]
+        else:
+            x = values[places[j]].real if places[j] >= 0 else values.real.dtype.type(0)
+            signs[j] = (x > 0) - (x < 0)
+
+
+@brief
+def _signs(places, values, known):
+    signs = np.empty(places.size, np.int8)
+    write_signs(places, values, known, signs)
+    return signs

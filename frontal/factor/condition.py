@@ -175,6 +175,7 @@ def sure(factor: NumericFactor) -> bool:
             HostProbes(np.ones(n)),
             lambda X: X - A @ solve(X),
             lambda X: X - adjoint(A.conj().T @ X),
+            enough=_MAX_CHANGE_NORM,
         ).value
     return bool(changes <= _MAX_CHANGE_NORM)
 

@@ -1,0 +1,1 @@
+"""Eigenvalues of symmetric and Hermitian matrices and pencils, by factors and ARPACK."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .api import analyze, factorize, solve
     from .batch.api import factorize_batch, solve_batch
     from .batch.factors import BatchFactor, BatchInfo
+    from .eigen.report import EigenInfo, MissingEigenvaluesError
     from .errors import (
         BatchError,
         FactorFreedError,
@@ -54,6 +55,7 @@ _HOME = {
     "BatchInfo": "batch.factors",
     "Analysis": "factor.analysis",
     "Factor": "factor.factor",
+    "EigenInfo": "eigen.report",
     "InverseInfo": "info",
     "SolveInfo": "info",
     "Solver": "solver",
@@ -65,6 +67,7 @@ _HOME = {
     "IllConditionedWarning": "errors",
     "InertiaUncertainError": "errors",
     "InverseInaccurateError": "factor.replaced_pivots",
+    "MissingEigenvaluesError": "eigen.report",
     "NonFiniteInputError": "errors",
     "NotPositiveDefiniteError": "errors",
     "NotQuasidefiniteError": "factor.quasidefinite",
@@ -82,6 +85,7 @@ __all__ = [
     "BatchError",
     "BatchFactor",
     "BatchInfo",
+    "EigenInfo",
     "Factor",
     "FactorFreedError",
     "FactorInvalidError",
@@ -91,6 +95,7 @@ __all__ = [
     "InertiaUncertainError",
     "InverseInaccurateError",
     "InverseInfo",
+    "MissingEigenvaluesError",
     "NonFiniteInputError",
     "NotPositiveDefiniteError",
     "NotQuasidefiniteError",

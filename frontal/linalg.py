@@ -1,4 +1,4 @@
-"""Drop-in replacements of `scipy.sparse.linalg`: spsolve, splu, factorized.
+"""Drop-in replacements of `scipy.sparse.linalg`: spsolve, splu, factorized, eigsh.
 
 Signatures, shapes and failures are SciPy's, but more input is accepted: a complex right-hand side
 with a real factor, lists, sparse right-hand sides, pickling. A nearly singular matrix gives an
@@ -25,6 +25,7 @@ from scipy.sparse.linalg import MatrixRankWarning
 from ._typing import MatrixLike, Sparse, for_scipy, is_sparse
 from .analysis_cache import AnalysisCache
 from .api import factorize
+from .eigen.api import eigsh, eigvals_count
 from .errors import NonFiniteInputError, SingularMatrixError, warn
 from .factor.factor import Factor
 from .linalg_patching import replaced
@@ -33,17 +34,16 @@ from .matrix.complete import to_canonical
 from .matrix.exact import refuse_inexact, refuse_masked
 from .matrix.validate import checked
 
-__all__ = ["SparseLU", "analyses", "factorized", "patched", "splu", "spsolve"]
+# fmt: off
+__all__ = [
+    "SparseLU", "analyses", "eigsh", "eigvals_count", "factorized", "patched", "splu", "spsolve",
+]
 
 analyses = AnalysisCache()  # `analyses.clear()` frees the memory
 # SuperLU's orderings by name and by number. All except NATURAL reduce the fill.
 _ORDERINGS = {
-    "NATURAL": "natural",
-    "MMD_ATA": "auto",
-    "MMD_AT_PLUS_A": "auto",
-    "COLAMD": "auto",
+    "NATURAL": "natural", "MMD_ATA": "auto", "MMD_AT_PLUS_A": "auto", "COLAMD": "auto",
 }
-# fmt: off
 _OPTIONS = {
     "ColPerm", "ConditionNumber", "DiagPivotThresh", "Equil", "Fact", "ILU_DropRule", "ILU_DropTol",
     "ILU_FillFactor", "ILU_FillTol", "ILU_MILU", "ILU_Norm", "IterRefine", "PanelSize",
@@ -210,8 +210,8 @@ def patched(*modules: str | ModuleType) -> AbstractContextManager[None]:
     They are replaced in `scipy.sparse.linalg`, and in each module that has imported them by name.
     When the block ends or fails, all are restored, in modules imported meanwhile too. A replaced
     function that was stored elsewhere, as a class attribute or a default argument, calls SciPy's
-    again. Blocks may be nested, and used in several threads: they apply to the process. `spilu` is
-    not replaced, and isinstance of SciPy's SuperLU is false.
+    again. Blocks may be nested, and used in several threads: they apply to the process. `spilu`
+    and `eigsh`, which accepts fewer arguments here, are not, and isinstance of SuperLU is false.
 
     Parameters
     ----------

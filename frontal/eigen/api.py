@@ -115,10 +115,11 @@ def eigsh(
     array([0.162 , 0.3983, 0.3983])
     >>> w, v = frontal.linalg.eigsh(A, interval=(0, 1))
     >>> w.size, frontal.linalg.eigvals_count(A, 0, 1)
-    (8, 8)
+    (6, 6)
     """
     began, pencil = time.perf_counter(), Pencil.from_matrices(A, M)
-    search = Search(_checked_k(k), which, _first_vector(pencil, v0, rng), ncv, maxiter, tol, mode)
+    start = _first_vector(pencil, v0, rng)
+    search = Search(_checked_k(k), which, start, ncv, maxiter, tol, mode)
     _check(search, sigma, interval, pencil.A.dtype)
     factors = ShiftedFactors(pencil, definite=mode == "buckling" or is_definite(pencil.M))
     if interval is None and search.k >= pencil.n and mode == "normal":
@@ -126,17 +127,17 @@ def eigsh(
     region = None
     if interval is not None:
         region = counted(factors, interval)
-        pairs = all_in(factors, region, search.v0)
-    elif mode != "normal":
-        pairs = transformed(factors, sigma, search)
+        pairs = all_in(factors, region, start)
     elif sigma is None:
         pairs = without_shift(factors, search, complete)
+    elif mode != "normal":
+        pairs = transformed(factors, float(sigma), search)
     else:
         pairs = at_shift(factors, float(sigma), search, complete)
     errors = pencil.backward_errors(*pairs)
     if errors.max(initial=0.0) > max(accepted(pencil), tol):
         _warn_of_errors(pencil, errors)
-    outcome: list[Any] = [pairs.values.astype(np.zeros(0, pencil.dtype).real.dtype)]
+    outcome: list[Any] = [pairs.values.astype(np.finfo(pencil.dtype).dtype)]
     if return_eigenvectors:
         outcome.append(pairs.vectors.astype(pencil.dtype))
     if return_info:
@@ -185,7 +186,7 @@ def eigvals_count(
     factors = ShiftedFactors(pencil, definite=is_definite(pencil.M))
     region = counted(factors, (a, b))
     info = _info(factors, region, np.empty(0), began)
-    return (region.count, info) if return_info else region.count
+    return (region.size, info) if return_info else region.size
 
 
 def _checked_k(k: object) -> int:
@@ -230,7 +231,7 @@ def _info(
     factors: ShiftedFactors, region: Slice | None, errors: np.ndarray, began: float
 ) -> EigenInfo:
     return EigenInfo(
-        count=None if region is None else region.count,
+        count=None if region is None else region.size,
         interval=None if region is None else (region.low, region.high),
         shifts=tuple(factors.shifts),
         backward_errors=errors,
@@ -241,7 +242,7 @@ def _info(
 def _warn_of_errors(pencil: Pencil, errors: np.ndarray) -> None:
     large = int((errors > accepted(pencil)).sum())
     warn(
-        f"{large} of {errors.size} eigenpairs have a backward error up to {errors.max():.1e}, above "
+        f"{large} of {errors.size} eigenpairs have backward errors up to {errors.max():.1e}, above "
         f"{accepted(pencil):.1e}. Likely causes: (a) sigma is too close to an eigenvalue, (b) A or "
         "M is scaled badly. Try: another sigma, or another unit of the unknowns",
         IllConditionedWarning,

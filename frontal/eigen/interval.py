@@ -11,6 +11,7 @@ symmetric generalized eigenproblems", SIAM J. Matrix Anal. Appl. 15 (1994).
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -51,7 +52,7 @@ class Slice(NamedTuple):
     empty_cuts: int = 0
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """Number of eigenvalues."""
         return self.through - self.below
 
@@ -59,7 +60,7 @@ class Slice(NamedTuple):
         """Return the sides of a cut that have eigenvalues."""
         left = Slice(self.low, shift, self.below, below, self.cuts + 1)
         right = Slice(shift, self.high, below, self.through, self.cuts + 1)
-        sides = [side for side in (left, right) if side.count > 0]
+        sides = [side for side in (left, right) if side.size > 0]
         if len(sides) == 1:
             return [sides[0]._replace(empty_cuts=self.empty_cuts + 1)]
         return sides
@@ -107,20 +108,23 @@ def bounded(factors: ShiftedFactors, interval: Slice) -> Slice:
 
     They are sought by inertia in steps that double.
     """
-    step = factors.pencil.scale_at(0.0) or 1.0
-    low, high, n = interval.low, interval.high, factors.pencil.n
+    step, n = factors.pencil.scale_at(0.0), factors.pencil.n
+    low, high = interval.low, interval.high
     if np.isinf(high):
-        start, high = (low if np.isfinite(low) else 0.0), np.nan
-        while not np.isfinite(high) or through < n:
-            high, through = factors.certain(start + step, 1.0)
-            step *= 2
-    step = factors.pencil.scale_at(0.0) or 1.0
+        start = low if np.isfinite(low) else 0.0
+        high = _beyond(factors, start, step, n)
     if np.isinf(low):
-        start, low = high, np.nan
-        while not np.isfinite(low) or below > 0:
-            low, below = factors.certain(start - step, -1.0)
-            step *= 2
+        low = _beyond(factors, high, -step, 0)
     return interval._replace(low=low, high=high)
+
+
+def _beyond(factors: ShiftedFactors, start: float, step: float, below: int) -> float:
+    """Return the first shift start + step, start + 2 step, ... with a number of values below it."""
+    shift, count = factors.certain(start + step, math.copysign(1.0, step))
+    while count != below:
+        step *= 2
+        shift, count = factors.certain(start + step, math.copysign(1.0, step))
+    return shift
 
 
 def all_in(factors: ShiftedFactors, interval: Slice, v0: np.ndarray) -> Eigenpairs:
@@ -140,7 +144,7 @@ def all_in(factors: ShiftedFactors, interval: Slice, v0: np.ndarray) -> Eigenpai
     """
     pencil = factors.pencil
     empty = np.empty((pencil.n, 0), pencil.A.dtype)
-    if interval.count == 0:
+    if interval.size == 0:
         return Eigenpairs(np.empty(0), empty)
     pieces, results = [bounded(factors, interval)], [Eigenpairs(np.empty(0), empty)]
     while pieces:
@@ -150,14 +154,14 @@ def all_in(factors: ShiftedFactors, interval: Slice, v0: np.ndarray) -> Eigenpai
             pieces += sides
             continue
         pairs = _searched(factors, piece, shift, v0)
-        if pairs.values.size != piece.count and piece.cuts < _MAX_CUTS:
+        if pairs.values.size != piece.size and piece.cuts < _MAX_CUTS:
             pieces += [side._replace(empty_cuts=0) for side in sides]
         else:
             results.append(pairs)
     merged = _merged(pencil, results)
-    if merged.values.size != interval.count:
+    if merged.values.size != interval.size:
         ends = interval.low, interval.high
-        raise MissingEigenvaluesError(ends, interval.count, *merged)
+        raise MissingEigenvaluesError(ends, interval.size, *merged)
     return merged
 
 
@@ -185,23 +189,22 @@ def _is_cut(piece: Slice, sides: list[Slice]) -> bool:
         return False
     if len(sides) == 1:
         return piece.empty_cuts < _MAX_EMPTY_CUTS
-    return piece.count > _MAX_SEARCHED
+    return piece.size > _MAX_SEARCHED
 
 
-def _searched(
-    factors: ShiftedFactors, piece: Slice, shift: float, v0: np.ndarray
-) -> Eigenpairs:
+def _searched(factors: ShiftedFactors, piece: Slice, shift: float, v0: np.ndarray) -> Eigenpairs:
     """Return the eigenpairs in a slice that searches at a shift in it compute."""
     pencil, factor = factors.pencil, factors.factor_at(shift)
+    options = {"definite": factors.definite, "incomplete": True}
     locked, inside = None, np.empty(0, np.intp)
     while True:
-        k, previous = min(piece.count - inside.size, _MAX_SEARCHED), inside.size
+        k, previous = min(piece.size - inside.size, _MAX_SEARCHED), inside.size
         search = Search(k, v0=v0, maxiter=_MAX_RESTARTS)
-        pairs = near_shift(pencil, factor, shift, search, locked=locked, incomplete=True)
+        pairs = near_shift(pencil, factor, shift, search, locked=locked, **options)
         accurate = pencil.backward_errors(*pairs) <= accepted(pencil)
         pairs = pairs.chosen(np.flatnonzero(accurate))
         inside = _inside(pencil, piece, pairs)
-        if inside.size >= piece.count or inside.size <= previous:
+        if inside.size >= piece.size or inside.size <= previous:
             return pairs.chosen(inside)
         locked = pairs.vectors
 
@@ -216,7 +219,7 @@ def _inside(pencil: Pencil, piece: Slice, pairs: Eigenpairs) -> np.ndarray:
     deepest = np.argsort(-depth, kind="stable")
     certain = int((depth > error).sum())
     possible = int((depth > -error).sum())
-    return np.sort(deepest[: max(certain, min(possible, piece.count))])
+    return np.sort(deepest[: max(certain, min(possible, piece.size))])
 
 
 def _merged(pencil: Pencil, results: list[Eigenpairs]) -> Eigenpairs:

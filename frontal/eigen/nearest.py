@@ -16,14 +16,13 @@ from .shifts import UNCERTAIN, ShiftedFactors
 
 _CLOSE = 1e-10  # a shift that is an eigenvalue is moved so far, relative to all eigenvalues
 _FAR = 1e-2  # of the distance of the k-th eigenvalue: largest such move
-_CLOSER, _FARTHER = 1e-2, 1e3  # factors of a move that was too far or too close
+_FARTHER = 1e3  # factor of a move that was too close
+_LEAST = 2.0**-48  # smallest move, relative to all eigenvalues
 _MAX_SHIFTS = 4
 _INNER = 1e-3  # of the last gap: distance of the counted interval from the k-th eigenvalue
 
 
-def at_shift(
-    factors: ShiftedFactors, sigma: float, search: Search, complete: bool
-) -> Eigenpairs:
+def at_shift(factors: ShiftedFactors, sigma: float, search: Search, complete: bool) -> Eigenpairs:
     """Return eigenpairs selected by 1 / (s - sigma), as in SciPy's shift-invert mode.
 
     Parameters
@@ -39,29 +38,55 @@ def at_shift(
     ------
     MissingEigenvaluesError
     """
-    pencil = factors.pencil
-    move = 0.0
-    for attempt in range(_MAX_SHIFTS):
-        shift = sigma + move
-        last = attempt == _MAX_SHIFTS - 1
-        try:
-            factor = factors.factor_at(shift)
-            pairs = near_shift(pencil, factor, shift, search)
-        except SingularMatrixError:
-            if last:
-                raise
-            move = max(_FARTHER * abs(move), _CLOSE * pencil.scale_at(sigma))
-            continue
-        farthest = np.abs(pairs.values - shift).max(initial=0.0)
-        if abs(move) > _FAR * farthest > 0 and not last:
-            move = max(_CLOSER * farthest, _CLOSER * _CLOSE * pencil.scale_at(sigma))
-        elif not last and (pencil.backward_errors(*pairs) > accepted(pencil)).any():
-            move = max(_FARTHER * abs(move), _CLOSE * pencil.scale_at(sigma))
-        else:
-            break
+    shift, pairs = _at_good_shift(factors, sigma, search)
     if complete and search.which == "LM":
         return _completed(factors, shift, search, pairs)
     return pairs
+
+
+def _at_good_shift(
+    factors: ShiftedFactors, sigma: float, search: Search
+) -> tuple[float, Eigenpairs]:
+    """Return a shift, which is sigma or close to it, and the pairs of a search there."""
+    move = 0.0
+    for _ in range(_MAX_SHIFTS):
+        shift = sigma + move
+        try:
+            pairs = _search(factors, shift, search)
+        except SingularMatrixError:
+            pairs = None
+        better = _better_move(factors.pencil, sigma, move, pairs)
+        if pairs is not None and better is None:
+            return shift, pairs
+        move = better or 0.0
+    return sigma + move, _search(factors, sigma + move, search)
+
+
+def _search(
+    factors: ShiftedFactors, shift: float, search: Search, locked: np.ndarray | None = None
+) -> Eigenpairs:
+    factor, definite = factors.factor_at(shift), factors.definite
+    return near_shift(factors.pencil, factor, shift, search, definite=definite, locked=locked)
+
+
+def _better_move(
+    pencil: Pencil, sigma: float, move: float, pairs: Eigenpairs | None
+) -> float | None:
+    """Return a better distance of the shift from sigma; None if it is good.
+
+    A shift too close to an eigenvalue leaves few digits for the others; one too far from sigma has
+    other close eigenvalues. `pairs` is None if the shift is an eigenvalue.
+    """
+    size = pencil.scale_at(sigma)
+    farther = max(_FARTHER * abs(move), _CLOSE * size)
+    if pairs is None:
+        return farther
+    farthest = float(np.abs(pairs.values - sigma - move).max(initial=0.0))
+    if abs(move) > max(_FAR * farthest, _LEAST * size) and farthest > 0:
+        return max(_FAR * _FAR * farthest, _LEAST * size)
+    if (pencil.backward_errors(*pairs) > accepted(pencil)).any():
+        return farther
+    return None
 
 
 def _completed(
@@ -88,9 +113,8 @@ def _completed(
         missing = through - below - int((distance < radius).sum())
         if missing <= 0:
             break
-        factor = factors.factor_at(shift)
         more = search._replace(k=missing)
-        longer = near_shift(pencil, factor, shift, more, locked=pairs.vectors)
+        longer = _search(factors, shift, more, pairs.vectors)
         if longer.values.size == pairs.values.size:
             raise MissingEigenvaluesError(ends, through - below, *pairs)
         pairs = longer
@@ -145,7 +169,5 @@ def transformed(factors: ShiftedFactors, sigma: float, search: Search) -> Eigenp
     pencil = factors.pencil
     factor = factors.factor_at(sigma)
     inverse = factor.as_linear_operator(refine=0)
-    values, vectors = arpack(
-        pencil.A, M=pencil.M, sigma=sigma, OPinv=inverse, **search._asdict()
-    )
+    values, vectors = arpack(pencil.A, M=pencil.M, sigma=sigma, OPinv=inverse, **search._asdict())
     return Eigenpairs(values, vectors).chosen(np.argsort(values, kind="stable"))

@@ -98,7 +98,7 @@ class Pencil:
 
     def scale_at(self, shift: float) -> float:
         """Return the size of eigenvalues, to which rounding errors near a shift are relative."""
-        return self.norms[0] / (self.norms[1] or 1.0) + abs(shift)
+        return self.norms[0] / (self.norms[1] or 1.0) + abs(shift) or 1.0
 
     def backward_errors(self, values: np.ndarray, X: np.ndarray) -> np.ndarray:
         """Return ||A x - s M x|| / ((||A|| + |s| ||M||) ||x||) of each eigenpair, (k,)."""

@@ -17,8 +17,12 @@ from .pencil import Pencil
 
 MAX_DENSE = 64  # columns: up to here a dense eigensolver takes less time than ARPACK
 _ACCEPTED = 100  # roundings of a backward error
+_PRECISE = 32  # roundings of a backward error that needs no correction
 _MIN_COMPONENT = 1e-8  # smaller eigenvalues of a Gram matrix come from dependent vectors
 _MIN_RECIPROCAL = 1e-12  # relative: smaller reciprocals are those of infinite eigenvalues
+
+
+Solve = Callable[[np.ndarray], np.ndarray]
 
 
 class Search(NamedTuple):
@@ -55,6 +59,7 @@ def near_shift(
     shift: float,
     search: Search,
     *,
+    definite: bool,
     locked: np.ndarray | None = None,
     incomplete: bool = False,
 ) -> Eigenpairs:
@@ -67,6 +72,8 @@ def near_shift(
         Of A - shift M.
     shift : float
     search : Search
+    definite : bool
+        Whether M is positive definite.
     locked : (n, p) array, optional
         M-orthonormal eigenvectors to which the search is restricted to be M-orthogonal. They take
         part in the projection, so that the result has their pairs, too.
@@ -83,8 +90,12 @@ def near_shift(
         V = _dense_vectors(pencil, solve, search)
     else:
         V = _arpack_vectors(pencil, solve, shift, search, locked, incomplete)
-    purified = solve(np.asfortranarray(pencil.mass_times(V)))
-    return rayleigh_ritz(pencil, purified)
+    if definite:
+        pairs = rayleigh_ritz(pencil, V)
+        if pencil.backward_errors(*pairs).max(initial=0.0) <= _PRECISE * eps_of(V.dtype):
+            return pairs
+    # a step of inverse iteration removes errors far from the shift, and null vectors of M
+    return rayleigh_ritz(pencil, solve(np.asfortranarray(pencil.mass_times(V))))
 
 
 def is_dense(n: int, k: int) -> bool:
@@ -109,7 +120,7 @@ def rayleigh_ritz(pencil: Pencil, V: np.ndarray) -> Eigenpairs:
 
 def _arpack_vectors(
     pencil: Pencil,
-    solve: Callable[[np.ndarray], np.ndarray],
+    solve: Solve,
     shift: float,
     search: Search,
     locked: np.ndarray | None,
@@ -134,7 +145,7 @@ def _arpack_vectors(
     return np.hstack([locked, V])
 
 
-def _dense_vectors(pencil: Pencil, solve: Callable[[np.ndarray], np.ndarray], search: Search) -> np.ndarray:
+def _dense_vectors(pencil: Pencil, solve: Solve, search: Search) -> np.ndarray:
     """Return eigenvectors of M^1/2 (A - shift M)^-1 M^1/2, multiplied by (A - shift M)^-1 M^1/2."""
     root = np.eye(pencil.n, dtype=pencil.A.dtype, order="F")
     if pencil.M is not None:

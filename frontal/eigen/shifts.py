@@ -13,7 +13,6 @@ from ..factor.analysis import Analysis
 from ..factor.factor import Factor
 from .pencil import Pencil
 
-_REUSE = 20  # expected factorizations and solves of an analysis, in factorizations
 _FIRST_MOVE = 2.0**10  # roundings by which a shift is moved from an eigenvalue first
 _MOVE_FACTOR = 32.0  # ratio of a move to the previous one
 _MAX_MOVES = 8
@@ -28,8 +27,8 @@ UNCERTAIN = SingularMatrixError, InertiaUncertainError  # a shift that is nearly
 class ShiftedFactors:
     """The factor of A - s M at the last shift, and the counts of all shifts.
 
-    Cholesky is tried at the first shift if the diagonal is positive; LDL^T or LDL^H follows at the
-    first shift above an eigenvalue.
+    Cholesky is tried at a first shift that is not positive, if the diagonal is; all later shifts
+    above it have LDL^T or LDL^H.
 
     Attributes
     ----------
@@ -61,18 +60,33 @@ class ShiftedFactors:
             return self._factor
         self._shift = None
         self.shifts.append(shift)
+        if self._factor is not None and self._is_above(shift):
+            self._factor.free()
+            self._factor = None
         if self._factor is None:
-            matrix = self.pencil.matrix_at(shift)
-            if self._analysis is None:
-                kind = "auto" if bool((matrix.diagonal().real > 0).all()) else self.pencil.kind
-                self._analysis = analyze(matrix, kind=kind, reuse=_REUSE)
-            self._factor = self._analysis.factorize(matrix)
+            self._factor = self._new_factor(shift)
         else:
             self._factor.refactorize(self.pencil.values_at(shift))
         self._shift = shift
         if self._factor.analysis.method == "cholesky":
             self._below_all = max(self._below_all, shift)
         return self._factor
+
+    def _is_above(self, shift: float) -> bool:
+        """Return whether the analysis is for Cholesky, but the shift probably above eigenvalues."""
+        analysis = self._analysis
+        return analysis is not None and analysis.method == "cholesky" and shift > self._below_all
+
+    def _new_factor(self, shift: float) -> Factor:
+        """Analyze the pattern if necessary, and factorize."""
+        matrix = self.pencil.matrix_at(shift)
+        if self._analysis is None:
+            positive = shift <= 0 and bool((matrix.diagonal().real > 0).all())
+            kind = "auto" if positive else self.pencil.kind
+            self._analysis = analyze(matrix, kind=kind)
+        elif self._is_above(shift):
+            self._analysis = self._analysis.as_indefinite()
+        return self._analysis.factorize(matrix)
 
     def count_below(self, shift: float) -> int:
         """Return the number of negative eigenvalues of A - shift M.

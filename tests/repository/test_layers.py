@@ -27,6 +27,7 @@ ROWS = (
     ("__main__", "warm"),
     ("cli", "jax", "torch"),
     ("linalg", "solver", "batch"),
+    ("eigen",),
     ("api",),
     ("analysis_cache",),
     ("factor",),

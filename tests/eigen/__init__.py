@@ -1,0 +1,1 @@
+"""Tests of eigenvalues: near shifts, in intervals, counts."""

@@ -34,6 +34,7 @@ SCIPY_SECONDS = 10.0  # limit for the systems of one example
 ORDER = (
     *("poisson_disc", "elastic_cantilever", "helmholtz_scattering", "convection_diffusion"),
     *("transient_heat", "newton_diffusion", "gmrf", "marginal_variances", "effective_resistance"),
+    "structure_modes",
 )
 
 

@@ -77,10 +77,17 @@ def marginal_variances(result):
     assert 0 < remaining < 1
 
 
+def structure_modes(result):
+    counted, computed, gap, ratio = result
+    assert counted == computed == 11
+    assert gap < 1e-9
+    assert ratio == pytest.approx(1, abs=0.03)
+
+
 CHECKS = (
     *(poisson_disc, elastic_cantilever, transient_heat, newton_diffusion, helmholtz_scattering),
     *(convection_diffusion, gmrf, effective_resistance, chemical_reactors, grid_contingencies),
-    marginal_variances,
+    *(marginal_variances, structure_modes),
 )
 
 

@@ -133,6 +133,11 @@ def eigsh(
         pairs = transformed(factors, float(sigma), search)
     else:
         pairs = at_shift(factors, float(sigma), search, complete)
+    if region is None and pairs.values.size < search.k:
+        raise ValueError(
+            f"k is {search.k}, but M has so low a rank that only {pairs.values.size} eigenvalues "
+            f"are finite. Try: k={pairs.values.size}"
+        )
     errors = pencil.backward_errors(*pairs)
     if errors.max(initial=0.0) > max(accepted(pencil), tol):
         _warn_of_errors(pencil, errors)
@@ -203,8 +208,8 @@ def _first_vector(pencil: Pencil, v0: ArrayLike | None, rng: Untyped) -> np.ndar
     vector = np.asarray(v0)
     if vector.shape != (pencil.n,):
         raise ValueError(f"v0 has shape {vector.shape}; it must be ({pencil.n},)")
-    if not np.isfinite(vector).all():
-        raise ValueError("v0 has an entry that is NaN or infinite")
+    if not np.isfinite(vector).all() or np.iscomplexobj(vector) > np.iscomplexobj(pencil.A):
+        raise ValueError("v0 has an entry that is NaN or infinite, or complex though A is real")
     return vector.astype(np.result_type(vector, pencil.A.dtype))
 
 

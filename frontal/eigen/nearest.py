@@ -55,7 +55,7 @@ def _at_good_shift(
             pairs = _search(factors, shift, search)
         except SingularMatrixError:
             pairs = None
-        better = _better_move(factors.pencil, sigma, move, pairs)
+        better = _better_move(factors.pencil, sigma, move, pairs, search.tol)
         if pairs is not None and better is None:
             return shift, pairs
         move = better or 0.0
@@ -70,7 +70,7 @@ def _search(
 
 
 def _better_move(
-    pencil: Pencil, sigma: float, move: float, pairs: Eigenpairs | None
+    pencil: Pencil, sigma: float, move: float, pairs: Eigenpairs | None, tol: float
 ) -> float | None:
     """Return a better distance of the shift from sigma; None if it is good.
 
@@ -84,7 +84,7 @@ def _better_move(
     farthest = float(np.abs(pairs.values - sigma - move).max(initial=0.0))
     if abs(move) > max(_FAR * farthest, _LEAST * size) and farthest > 0:
         return max(_FAR * _FAR * farthest, _LEAST * size)
-    if (pencil.backward_errors(*pairs) > accepted(pencil)).any():
+    if (pencil.backward_errors(*pairs) > max(accepted(pencil), tol)).any():
         return farther
     return None
 
@@ -108,7 +108,7 @@ def _completed(
             below, through = (factors.count_below(end) for end in ends)
         except UNCERTAIN:  # an eigenvalue that was not computed
             below, through = (
-                factors.certain(end, side)[1] for end, side in zip(ends, (1.0, -1.0), strict=True)
+                factors.certain(end, side)[1] for end, side in zip(ends, (-1.0, 1.0), strict=True)
             )
         missing = through - below - int((distance < radius).sum())
         if missing <= 0:

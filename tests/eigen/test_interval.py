@@ -160,6 +160,19 @@ def test_dependent_vectors_are_no_proof(monkeypatch):
         eigsh(grid(10), interval=(0, 1))
 
 
+def test_inaccurate_pairs_are_no_proof(monkeypatch):
+    search = slicing.near_shift
+
+    def blurred(*arguments, **options):
+        pairs = search(*arguments, **options)
+        noise = 1e-8 * np.random.default_rng(0).standard_normal(pairs.vectors.shape)
+        return pairs._replace(vectors=pairs.vectors + noise)
+
+    monkeypatch.setattr(slicing, "near_shift", blurred)
+    with pytest.raises(frontal.MissingEigenvaluesError):
+        eigsh(grid(10), interval=(0.1, 0.5))
+
+
 def test_copies_that_a_search_misses_are_found_by_the_next(monkeypatch):
     search, searches = slicing.near_shift, []
 

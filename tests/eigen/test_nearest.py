@@ -10,7 +10,7 @@ from scipy.sparse.linalg import ArpackNoConvergence
 
 import frontal
 import frontal.eigen.nearest as nearest
-from frontal.linalg import eigsh
+from frontal.linalg import eigsh, eigvals_count
 
 from .pencils import check_pairs, consistent_mass, dense_eigenvalues, free_chain, grid, hermitian
 
@@ -180,6 +180,8 @@ def test_large_backward_errors_warn(monkeypatch):
         ({"interval": (1, 0)}, ValueError, "must not exceed"),
         ({"interval": (np.nan, 0)}, ValueError, "must not exceed"),
         ({"v0": np.ones(3)}, ValueError, "v0 has shape"),
+        ({"v0": 1j * np.ones(25)}, ValueError, "complex though A is real"),
+        ({"k": 9, "M": sp.diags_array([1.0] * 5 + [0.0] * 20), "sigma": 0}, ValueError, "only 5"),
         ({"M": -sp.eye_array(25)}, ValueError, "positive definite or semidefinite"),
         ({"M": sp.csc_array((25, 25))}, ValueError, "positive definite or semidefinite"),
         ({"M": sp.eye_array(24)}, ValueError, "one shape"),
@@ -189,6 +191,29 @@ def test_large_backward_errors_warn(monkeypatch):
 def test_bad_options_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         eigsh(grid(5), **options)
+
+
+def test_array_on_a_device_is_refused():
+    class Array:
+        __module__ = "cupyx.scipy.sparse"
+
+    with pytest.raises(TypeError, match=r"A is on a GPU.*A\.get\(\)"):
+        eigsh(Array())
+
+
+def test_loose_tolerance_moves_no_shift():
+    values, _, info = eigsh(grid(20), k=6, sigma=0.33, tol=1e-3, return_info=True)
+    assert info.shifts[0] == 0.33
+    assert len(info.shifts) <= 3
+    expected = closest(dense_eigenvalues(grid(20)), 0.33, 6)
+    np.testing.assert_allclose(values, expected, atol=1e-2)
+
+
+def test_factors_on_a_device(device, monkeypatch):
+    monkeypatch.setenv("FRONTAL_BACKEND", "gpu")
+    A = grid(9)
+    np.testing.assert_allclose(eigsh(A, 3, sigma=2.1)[0], closest(dense_eigenvalues(A), 2.1, 3))
+    assert eigvals_count(A, 0, 1) == (dense_eigenvalues(A) < 1).sum()
 
 
 def test_bad_matrices_are_refused():

@@ -14,6 +14,7 @@ from benchmarks.report import readme
 from frontal import errors, gpu
 from frontal.cli import commands as cli
 from frontal.compile import workers
+from frontal.eigen import report
 from frontal.factor import replaced_pivots
 from frontal.numeric.method import CHOLESKY, LDLH, LDLT, LU
 from frontal.ordering import metis
@@ -76,7 +77,7 @@ def test_the_environment_variables_are_those_of_the_code():
 
 def test_every_error_is_listed():
     kinds = (errors.FrontalError, UserWarning, errors.IllConditionedWarning)
-    items = (vars(errors) | vars(gpu) | vars(metis) | vars(replaced_pivots)).items()
+    items = (vars(errors) | vars(gpu) | vars(metis) | vars(replaced_pivots) | vars(report)).items()
     there = {n for n, item in items if isinstance(item, type) and issubclass(item, kinds)}
     assert there - {"FrontalError"} == first_column("Errors")
 

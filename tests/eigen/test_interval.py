@@ -80,9 +80,9 @@ def test_interval_of_blocks_with_equal_eigenvalues():
 
 
 def test_interval_of_the_identity_has_all_copies():
-    A = sp.csc_array(2.0 * sp.eye_array(150))
+    A = sp.csc_array(2.0 * sp.eye_array(80))
     info = check_interval(A, (1, 3))
-    assert info.count == 150
+    assert info.count == 80
 
 
 def test_interval_with_a_cluster_below_rounding_of_the_norm():

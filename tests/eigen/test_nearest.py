@@ -209,7 +209,7 @@ def test_loose_tolerance_moves_no_shift():
     np.testing.assert_allclose(values, expected, atol=1e-2)
 
 
-def test_factors_on_a_device(device, monkeypatch):
+def test_factors_on_a_device(gpu_backend, monkeypatch):
     monkeypatch.setenv("FRONTAL_BACKEND", "gpu")
     A = grid(9)
     np.testing.assert_allclose(eigsh(A, 3, sigma=2.1)[0], closest(dense_eigenvalues(A), 2.1, 3))

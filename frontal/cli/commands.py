@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # the libraries take 1 s to load, and `frontal --help` needs 
 
     from ..factor.analysis import Analysis, Progress
 
-KINDS = ("auto", "spd", "symmetric", "hermitian", "general")
+KINDS = ("auto", "spd", "quasidefinite", "symmetric", "hermitian", "general")
 ORDERINGS = ("auto", "amd", "dissection", "layers", "metis", "nesdis", "rcm", "natural")
 BACKENDS = ("auto", "cpu", "gpu")
 PEERS = ("superlu", "cholmod", "pardiso", "mumps", "cudss")

@@ -27,9 +27,9 @@ class Analysis(Analyzed):
     ----------
     n : int
         Order of the matrix.
-    kind : {"spd", "symmetric", "hermitian", "general"}
+    kind : {"spd", "quasidefinite", "symmetric", "hermitian", "general"}
         Kind that selects the method; ``"auto"`` has been resolved.
-    method : {"cholesky", "ldlt", "ldlh", "lu"}
+    method : {"cholesky", "signed_ldlh", "ldlt", "ldlh", "lu"}
     dtype : numpy.dtype
         Scalar type of the analyzed matrix; matrices of other types may be factorized too.
     perm : (n,) int32 array

@@ -13,8 +13,7 @@ from frontal import problems
 from frontal.backend import choose
 from frontal.compile import tile_queue
 from frontal.cpu import backend as cpu
-from frontal.cpu import factorize as factorization
-from frontal.cpu import shared_state
+from frontal.cpu import eliminate, shared_state
 from frontal.cpu.threads import run_team
 
 from ..conftest import all_is_over, scaled_residual
@@ -68,7 +67,7 @@ def test_tiles_of_large_fronts_give_the_same_bits(monkeypatch, kind):
     b = np.cos(np.arange(A.shape[0]))
     analysis = frontal.analyze(A, kind=kind, ordering="natural", backend="cpu")
     k, m = analysis.front_sizes()
-    shared = (k + m >= factorization._MIN_TILED_ORDER) & (k > 256) & (m > 256)
+    shared = (k + m >= eliminate.MIN_TILED_ORDER) & (k > 256) & (m > 256)
     below = np.bincount(analysis.plan.parent + 1, minlength=k.size + 1)[1:]
     assert sorted(below[shared] > 0) == [False, True]
     found = []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import frontal
 from frontal import problems
-from frontal.cpu import factorize as numeric
+from frontal.cpu import eliminate
 from frontal.cpu.host_system import direct
 from frontal.cpu.ldl import front as ldl
 from frontal.numeric.method import LDLH, LDLT, LU
@@ -130,7 +130,7 @@ def test_what_fails_in_a_block_is_undone(monkeypatch, k, m, distance, threads):
     j = np.flatnonzero(e)
     alone = np.setdiff1d(np.arange(d.size), np.append(j, j + 1))
     assert (d[alone] > 0).sum() + j.size == (signs > 0).sum()
-    assert numeric._TILE == 256  # so that the largest of these has several tiles
+    assert eliminate.TILE == 256  # so that the largest of these has several tiles
 
 
 def test_products_with_a_pivot_of_order_2_at_their_end():

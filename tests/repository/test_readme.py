@@ -15,8 +15,8 @@ from frontal import errors, gpu
 from frontal.cli import commands as cli
 from frontal.compile import workers
 from frontal.eigen import report
-from frontal.factor import replaced_pivots
-from frontal.numeric.method import CHOLESKY, LDLH, LDLT, LU
+from frontal.factor import quasidefinite, replaced_pivots
+from frontal.numeric.method import CHOLESKY, LDLH, LDLT, LU, SIGNED_LDLH
 from frontal.ordering import metis
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,7 +77,8 @@ def test_the_environment_variables_are_those_of_the_code():
 
 def test_every_error_is_listed():
     kinds = (errors.FrontalError, UserWarning, errors.IllConditionedWarning)
-    items = (vars(errors) | vars(gpu) | vars(metis) | vars(replaced_pivots) | vars(report)).items()
+    modules = errors, gpu, metis, replaced_pivots, quasidefinite, report
+    items = [item for module in modules for item in vars(module).items()]
     there = {n for n, item in items if isinstance(item, type) and issubclass(item, kinds)}
     assert there - {"FrontalError"} == first_column("Errors")
 
@@ -129,7 +130,10 @@ def test_numbers_of_the_guide_are_those_of_the_code():
 
 
 def test_kinds_and_methods_are_listed_whole():
-    kinds, methods = set(cli.KINDS) - {"auto"}, {m.name for m in (CHOLESKY, LDLT, LDLH, LU)}
+    kinds, methods = (
+        set(cli.KINDS) - {"auto"},
+        {m.name for m in (CHOLESKY, SIGNED_LDLH, LDLT, LDLH, LU)},
+    )
     listed = [
         (frontal.Analysis, "kind", kinds),
         (frontal.Analysis, "method", methods),

@@ -15,7 +15,13 @@ from .blas import routines
 from .blas_limit import single_threaded_blas
 from .by_reference import keep_alive, reference
 from .residual import as_rows, measure
-from .sweeps import MAX_LOOP_PANEL_ENTRIES, substitute, triangular_factors
+from .sweeps import (
+    MAX_LOOP_PANEL_ENTRIES,
+    Steps,
+    substitute,
+    substitute_part,
+    triangular_factors,
+)
 
 _WIDTH = 32  # right-hand sides solved together by BLAS
 _MIN_BLAS_RHS = 16  # right-hand sides from which BLAS is called although all fronts are small
@@ -162,3 +168,30 @@ def substitute_and_measure(fields, op, measured, matrix, B, X, R, sizes):
 
 
 _substitute: Callable[..., tuple[float, bool]] = substitute_and_measure
+_substitute_part: Callable[..., None] = substitute_part
+
+
+class PartialSubstitution:
+    """Solver with a part of the factors, by some steps of a `Substitution`.
+
+    Parameters
+    ----------
+    solver : Substitution
+        Of A. Its sides are the orders and scalings of right-hand sides and solutions of the part.
+    steps : Steps
+    """
+
+    def __init__(self, solver: Substitution, steps: Steps) -> None:
+        self._solver, self._steps = solver, steps
+
+    def __call__(self, B: np.ndarray) -> np.ndarray:
+        """Return X, in the common scalar type of B (n, k) and the factors."""
+        rhs, solver = as_rows(B), self._solver
+        X, most = np.empty(rhs.shape, np.result_type(B.dtype, solver.dtype)), solver.most(len(rhs))
+        fields = *solver.factors, most
+        if most > 1:
+            with single_threaded_blas():
+                _substitute_part(fields, self._steps, rhs, X)
+        else:
+            _substitute_part(fields, self._steps, rhs, X)
+        return X.T

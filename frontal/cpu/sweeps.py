@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compile.jit import allocating, brief, inlined, inner
+from ..compile.jit import allocating, brief, inlined, inner, jit
 from .blas import (
     LOWER,
     MINUS,
@@ -31,6 +31,7 @@ from .blas import (
     trsm,
     trsv,
 )
+from .by_reference import keep_alive, reference
 from .narrow_sweeps import MAX_NARROW_COLUMNS, solve_narrow_front
 from .small_sweeps import FrontView, solve_front, solve_front_two_rhs
 
@@ -284,6 +285,28 @@ def _conjugate(x):
         x[i] = np.conj(x[i])
 
 
+@inlined
+def _enter(place, scale, B, x):
+    """Copy the rows of B to the columns of x, row-major, in elimination order and scaled."""
+    width, n = B.shape
+    for low in range(0, n, _ROWS):
+        for c in range(width):
+            for i in range(low, min(low + _ROWS, n)):
+                p = np.uint32(place[i])
+                x[i * width + c] = B[c, p] * scale[p] if scale.size else B[c, p]
+
+
+@inlined
+def _leave(place, scale, x, X):
+    """Copy the columns of x, row-major, to the rows of X, in the order of A and scaled."""
+    width, n = X.shape
+    for low in range(0, n, _ROWS):
+        for c in range(width):
+            for i in range(low, min(low + _ROWS, n)):
+                p, y = np.uint32(place[i]), x[i * width + c]
+                X[c, p] = y * scale[p] if scale.size else y
+
+
 @inner
 def _solve_block(factors, transposed, conjugated, B, X, x, buffer):
     """Run `substitute` for vectors that are swept together."""
@@ -295,12 +318,8 @@ def _solve_block(factors, transposed, conjugated, B, X, x, buffer):
     )
     if transposed:
         into, by, out, back = out, back, into, by
-    width, n = B.shape
-    for low in range(0, n, _ROWS):
-        for c in range(width):
-            for i in range(low, min(low + _ROWS, n)):
-                p = np.uint32(into[i])
-                x[i * width + c] = B[c, p] * by[p] if by.size else B[c, p]
+    width = B.shape[0]
+    _enter(into, by, B, x)
     one_triangle, unit, conjugate = factors.one_triangle, factors.unit, factors.conjugate
     if conjugated != (conjugate and transposed):
         _conjugate(x)
@@ -315,11 +334,7 @@ def _solve_block(factors, transposed, conjugated, B, X, x, buffer):
     _sweep(factors, x, width, buffer, lower, lower and unit, True)
     if conjugated != (conjugate and not transposed):
         _conjugate(x)
-    for low in range(0, n, _ROWS):
-        for c in range(width):
-            for i in range(low, min(low + _ROWS, n)):
-                p, y = np.uint32(out[i]), x[i * width + c]
-                X[c, p] = y * back[p] if back.size else y
+    _leave(out, back, x, X)
 
 
 @allocating
@@ -342,3 +357,59 @@ def substitute(factors, transposed, conjugated, B, X):
         last = min(first + most, B.shape[0])
         vectors = x[: n * (last - first)]
         _solve_block(factors, transposed, conjugated, B[first:last], X[first:last], vectors, buffer)
+
+
+class Steps(NamedTuple):
+    """The steps of a substitution that a part of the factors needs, in this order.
+
+    Attributes
+    ----------
+    forward, divide, backward : bool
+        Whether to solve with L, with D, and with U, L^T or L^H.
+    """
+
+    forward: bool
+    divide: bool
+    backward: bool
+
+
+@inner
+def _solve_part(factors, steps, B, X, x, buffer):
+    """Run `substitute_part` for vectors that are swept together."""
+    width, one_triangle, unit = B.shape[0], factors.one_triangle, factors.unit
+    conjugate = factors.conjugate
+    _enter(factors.row_place, factors.row_scale, B, x)
+    if steps.forward:
+        _sweep(factors, x, width, buffer, True, unit, False)
+    if steps.divide and factors.indefinite:
+        _divide(x, width, factors.diagonal, factors.subdiagonal, conjugate)
+    if steps.backward:
+        if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
+            _conjugate(x)
+        _sweep(factors, x, width, buffer, one_triangle, one_triangle and unit, True)
+        if conjugate:
+            _conjugate(x)
+    _leave(factors.column_place, factors.column_scale, x, X)
+
+
+@jit
+def substitute_part(fields, steps, B, X):
+    """Solve with a part of the factors of A, as `substitute` with some of its steps.
+
+    Parameters
+    ----------
+    fields : tuple
+        Those of `TriangularFactors`.
+    steps : Steps
+    B, X : (k, n) arrays
+        A right-hand side, or a solution, in each row.
+    """
+    factors = triangular_factors(fields)
+    most, n, panels = factors.most, B.shape[1], factors.panels
+    width = min(most, B.shape[0])
+    x, buffer = np.empty(n * width, panels.dtype), np.empty(factors.widest * width, panels.dtype)
+    for first in range(0, B.shape[0], most):
+        last = min(first + most, B.shape[0])
+        vectors = x[: n * (last - first)]
+        _solve_part(reference(factors), steps, B[first:last], X[first:last], vectors, buffer)
+    keep_alive(factors)

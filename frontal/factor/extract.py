@@ -68,20 +68,21 @@ def _interchanged(plan, pivots):
 def column_positions(factor: NumericFactor) -> np.ndarray:
     """Return each column's elimination position; interchanged like the rows in LDL^T and LDL^H."""
     before = np.argsort(factor.symbolic.perm).astype(np.int32)
-    return _positions(factor)[before] if factor.symbolic.method.indefinite else before
+    return interchanged_positions(factor)[before] if factor.symbolic.method.indefinite else before
 
 
 def row_positions(factor: NumericFactor) -> np.ndarray:
     """Return the position of each row of A in elimination order, after the interchanges."""
-    return _positions(factor)[np.argsort(factor.symbolic.row_perm)]
+    return interchanged_positions(factor)[np.argsort(factor.symbolic.row_perm)]
 
 
 def row_at(factor: NumericFactor) -> np.ndarray:
     """Return, for each position after the interchanges, the row's position before them, (n,)."""
-    return np.argsort(_positions(factor))
+    return np.argsort(interchanged_positions(factor))
 
 
-def _positions(factor: NumericFactor) -> np.ndarray:
+def interchanged_positions(factor: NumericFactor) -> np.ndarray:
+    """Return the position after the interchanges of each position before them, (n,)."""
     if factor.symbolic.columns is not None:
         return factor.pivots
     return _interchanged(factor.symbolic.plan, factor.pivots)
@@ -94,7 +95,7 @@ def _rows(factor: NumericFactor, position: np.ndarray) -> np.ndarray:
 
 def lower_factor(factor: NumericFactor) -> sp.csc_array:
     """Return L by columns, in elimination order, of the unscaled matrix."""
-    position, scaling = _positions(factor), factor.scaling
+    position, scaling = interchanged_positions(factor), factor.scaling
     L = sp.csc_array(_triangle(factor, position, False))
     if scaling is None:
         return L
@@ -122,7 +123,7 @@ def upper_factor(factor: NumericFactor) -> sp.csc_array:
         return sp.csc_array(block_diagonal(factor) @ (L.conj().T if method.adjoint else L.T))
     if method.one_triangle:
         return sp.csc_array(lower_factor(factor).conj().T)
-    position = _positions(factor)
+    position = interchanged_positions(factor)
     if scaling is None:
         return sp.csc_array(_triangle(factor, position, True).T)
     U = sp.csc_array(_triangle(factor, position, True).T.tocsc())
@@ -141,7 +142,7 @@ def block_diagonal(factor: NumericFactor) -> sp.csc_array:
     above = coupling.conj() if method.adjoint else coupling
     D = sp.diags_array([coupling, diagonal, above], offsets=[-1, 0, 1], shape=(n, n))
     if factor.scaling is not None:
-        row = sp.diags_array(1 / factor.scaling.row[_rows(factor, _positions(factor))])
+        row = sp.diags_array(1 / factor.scaling.row[_rows(factor, interchanged_positions(factor))])
         D = row @ D @ row
     D = sp.csc_array(D).astype(factor.dtype)
     D.eliminate_zeros()
@@ -155,7 +156,7 @@ def pivots(factor: NumericFactor) -> np.ndarray:
     if method.one_triangle and not method.indefinite:
         return values[position] ** 2
     if factor.scaling is not None:
-        row = factor.scaling.row[_rows(factor, _positions(factor))]
+        row = factor.scaling.row[_rows(factor, interchanged_positions(factor))]
         column = factor.scaling.column[np.argsort(position)]
         values = (values / row / column).astype(values.dtype)
     return values[position]

@@ -14,7 +14,7 @@ from ..backend.protocol import Progress
 from ..files.versioned_pickle import Versioned
 from ..matrix.canonical import Canonical
 from ..matrix.value_map import ValueMap
-from . import determinant, extract
+from . import determinant
 from .analyzed import Analyzed
 from .attempt import DeviceValues
 from .factor_condition import reciprocal_condition
@@ -23,6 +23,7 @@ from .inertia import Inertia, inertia
 from .inverse_queries import InverseQueries
 from .mixed import require_double, require_refinement
 from .new_values import resolve_values
+from .parts import FactorParts
 from .state import FactorState
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Factor(Versioned, Derivatives, InverseQueries):
+class Factor(Versioned, Derivatives, InverseQueries, FactorParts):
     """A factorized matrix: A = L L^H, P D A D P^T = L D L^H, or P_r D_r A D_c P_c = L U.
 
     Created by `frontal.factorize` or `Analysis.factorize`. A factor stores a copy of A's values for
@@ -65,9 +66,15 @@ class Factor(Versioned, Derivatives, InverseQueries):
         return cls(state, matrix.order)
 
     def solve(
-        self, b: Untyped, trans: str = "N", *, refine: int | None = None, return_info: bool = False
+        self,
+        b: Untyped,
+        trans: str = "N",
+        *,
+        refine: int | None = None,
+        return_info: bool = False,
+        system: str = "A",
     ) -> Any:
-        """Solve op(A) x = b.
+        """Solve op(A) x = b, or a system with a part of the factors.
 
         Parameters
         ----------
@@ -83,6 +90,14 @@ class Factor(Versioned, Derivatives, InverseQueries):
             a first such solve.
         return_info : bool
             Return `info` too; its condition number and error of x cost a few more solves.
+        system : {"A", "LDLt", "LD", "DLt", "L", "Lt", "D", "LU", "U", "P", "Pt", "Q", "Qt"}
+            Matrix of the system. Names other than "A" are the parts of the factors, as CHOLMOD's:
+            ``Lt`` is L^H (L^T for LDL^T), D is the identity for Cholesky, and U is D L^H except for
+            LU, which has only LU, L, U and permutations. ``P`` and ``Pt`` return ``Pr @ b`` and
+            ``Pr.T @ b``; ``Q`` and ``Qt`` the same with ``Pc``. The equation is
+            ``Pr @ A @ Pc == L @ D @ Lt`` or ``== L @ U``, for `L`, `D` and `U` of this factor,
+            which contain its scaling. Parts are not refined, and no condition is estimated. Those
+            of a factor on a GPU are computed on the host.
 
         Returns
         -------
@@ -94,9 +109,12 @@ class Factor(Versioned, Derivatives, InverseQueries):
         ------
         ValueError, TypeError, NonFiniteInputError
             If b does not fit, or has NaN, infinity, masked entries or too large integers; if
-            `trans` is invalid; if `refine` is no number of steps, or 0 with ``precision="mixed"``.
+            `trans` is invalid; if `refine` is no number of steps, or 0 with ``precision="mixed"``;
+            if the method has no such system, or `trans`, `refine` or `return_info` is set for it.
         SingularMatrixError, SolutionOverflowError
             If A is singular or no solution is accurate; if x is too large for its type.
+        InverseInaccurateError
+            For a part of the factors, if pivots were replaced.
         FactorFreedError, FactorInvalidError
             After `free`; after a failed `refactorize`, or while another thread refactorizes.
 
@@ -114,6 +132,8 @@ class Factor(Versioned, Derivatives, InverseQueries):
         >>> bool(info.backward_error < 1e-15)
         True
         """
+        if system != "A":
+            return self._solve_part(b, system, trans, refine, return_info)
         if not return_info:
             x = self._numbers.solver.solve_vector(b, trans, refine)
             if x is not None:
@@ -270,53 +290,6 @@ class Factor(Versioned, Derivatives, InverseQueries):
         """
         null = self._numbers.solver.verdict.null_space
         return np.empty((self.shape[0], 0), self.dtype) if null is None else null.basis.copy()
-
-    def diag(self) -> np.ndarray:
-        """Return the pivots by columns of A: diagonal of U or D, or squares of Cholesky's L.
-
-        Examples
-        --------
-        >>> import frontal, scipy.sparse as sp
-        >>> frontal.factorize(sp.diags_array([4.0, -2.0]).tocsc()).diag()
-        array([ 4., -2.])
-        """
-        return extract.pivots(self._numbers.factor)
-
-    @property
-    def perm_c(self) -> np.ndarray:
-        """Position of each column of A: ``Pr @ A @ Pc`` has column j at ``perm_c[j]``."""
-        return extract.column_positions(self._numbers.factor)
-
-    @property
-    def perm_r(self) -> np.ndarray:
-        """Position of each row of A, as scipy's ``SuperLU.perm_r``; ``Pr @ A @ Pc == L @ U``."""
-        return extract.row_positions(self._numbers.factor)
-
-    @property
-    def L(self) -> sp.csc_array:
-        """Lower factor of ``Pr @ A @ Pc``; unit diagonal except for Cholesky."""
-        return extract.lower_factor(self._numbers.factor)
-
-    @property
-    def U(self) -> sp.csc_array:
-        """Upper factor of ``Pr @ A @ Pc``: L^H for Cholesky, D L^H for LDL^H.
-
-        Raise ValueError if D has 2x2 blocks, as D L^H is not triangular then: use `D`.
-        """
-        return extract.upper_factor(self._numbers.factor)
-
-    @property
-    def D(self) -> sp.csc_array:
-        """Block diagonal factor, (n, n): ``Pr @ A @ Pc == L @ D @ L.conj().T`` (``L.T`` for LDL^T).
-
-        Blocks are 1x1 and 2x2. Raise ValueError for Cholesky and LU.
-        """
-        return extract.block_diagonal(self._numbers.factor)
-
-    @property
-    def has_pairs(self) -> bool:
-        """Return whether D has 2x2 blocks."""
-        return bool(self._numbers.factor.subdiagonal().any())
 
     def as_linear_operator(self, *, refine: int | None = None) -> LinearOperator:
         """Return the inverse of A as an operator, for Krylov methods and eigensolvers.

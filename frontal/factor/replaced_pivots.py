@@ -1,4 +1,4 @@
-"""Refusal of queries that no solution corrects, for factors with replaced pivots."""
+"""Refusal of queries that no refinement corrects, for factors with replaced pivots."""
 
 from __future__ import annotations
 
@@ -10,34 +10,38 @@ from .solve import FactorSolver
 
 
 class InverseInaccurateError(FrontalError, ArithmeticError):
-    """Entries of the inverse are not available, since pivots of the factor were replaced.
+    """A query about the factors has no answer for A, since pivots of the factor were replaced.
 
     Attributes
     ----------
+    query : str
+        What was requested, such as entries of the inverse.
     replaced : int
         Number of replaced pivots.
     null_columns : int array
         Columns of A that depend on the others, to working precision; may be empty.
     """
 
-    def __init__(self, replaced: int, null_columns: np.ndarray) -> None:
-        super().__init__(replaced, null_columns)
-        self.replaced, self.null_columns = replaced, null_columns
+    def __init__(
+        self, replaced: int, null_columns: np.ndarray, query: str = "entries of the inverse"
+    ) -> None:
+        super().__init__(replaced, null_columns, query)
+        self.replaced, self.null_columns, self.query = replaced, null_columns, query
 
     def __str__(self) -> str:
         null, count = self.null_columns, self.replaced
         depend = "depend" if null.size > 1 else "depends"
         dependent = f", and {named_columns(null)} {depend} on the others" if null.size else ""
         return (
-            f"the factor has no entries of the inverse: {count} of its pivots "
+            f"the factor has no {self.query}: {count} of its pivots "
             f"{'was' if count == 1 else 'were'} replaced{dependent}. Likely causes: (a) the matrix "
             "is singular, which singular='warn' or 'allow' accepts, (b) no stable pivots were "
             "found. Try: fix one unknown of each free motion, remove dependent equations, or, if "
-            "the matrix is regular, solve with unit vectors, whose solutions are refined"
+            "the matrix is regular, solve with the whole factor, whose solutions are refined"
         )
 
 
-def require_exact_pivots(solver: FactorSolver) -> None:
+def require_exact_pivots(solver: FactorSolver, query: str = "entries of the inverse") -> None:
     """Raise if the factor is that of another matrix.
 
     Raises
@@ -48,4 +52,4 @@ def require_exact_pivots(solver: FactorSolver) -> None:
     replaced = max(factor.perturbed, factor.nulls.size)
     if replaced or null is not None:
         columns = np.empty(0, np.int64) if null is None else null.columns.copy()
-        raise InverseInaccurateError(replaced, columns)
+        raise InverseInaccurateError(replaced, columns, query)

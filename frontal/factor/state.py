@@ -18,6 +18,7 @@ from .attempt import Attempt, DeviceValues, wanted_scaling
 from .diagnosis import Diagnosis, require_singular
 from .fallbacks import factorize
 from .mixed import ImpreciseError, require_precision
+from .part_solver import PartSolver
 from .solve import FactorSolver
 
 log = logging.getLogger("frontal")
@@ -94,6 +95,7 @@ class FactorState:
         self._last: LastSuccess | None = None  # only while a factor is missing
         # the solver of LU by columns, and the same matrix by fronts, on demand
         self._frontal: tuple[FactorSolver, FactorState] | None = None
+        self._parts: PartSolver | None = None  # of the solver that it names, on demand
 
     @property
     def solver(self) -> FactorSolver:
@@ -183,7 +185,7 @@ class FactorState:
         If `mixed`, a factor in single precision is tried first. `renewed` means that the analysis
         may be of other values.
         """
-        began, self._frontal = time.perf_counter(), None
+        began, self._frontal, self._parts = time.perf_counter(), None, None
         attempt = partial(
             Attempt, matrix, self.analysis, self.singular, self.memory, renewed=renewed
         )
@@ -231,9 +233,23 @@ class FactorState:
             known = self._frontal = solver, frontal
         return known[1].answer(question, certain=True)
 
+    def answer_by_parts(self, question: Callable[[PartSolver], T]) -> T:
+        """Evaluate a query that solves with parts of the factors; see `answer`.
+
+        The parts are prepared once, until new values.
+        """
+
+        def asked(solver: FactorSolver) -> T:
+            parts = self._parts
+            if parts is None or parts.solver is not solver:  # another thread may have refactorized
+                parts = self._parts = PartSolver(solver)
+            return question(parts)
+
+        return self.answer(asked, certain=True)
+
     def free(self) -> None:
         """Release the memory; later use is an error."""
-        self._frontal = None
+        self._frontal = self._parts = None
         if self._solver is not Missing.FREED:
             self.last().solver.factor.free()
         self._solver, self._last = Missing.FREED, None
@@ -274,4 +290,4 @@ class FactorState:
         """Return the state for a pickle, on the host."""
         on_device = self.factor.backend != "cpu"
         state = self.on_cpu(self.analysis) if on_device else self
-        return {**vars(state), "_frontal": None}
+        return {**vars(state), "_frontal": None, "_parts": None}

@@ -1,0 +1,175 @@
+"""Solves with L, D, U and permutations of a factor, in the sense of CHOLMOD's systems.
+
+A substitution (`cpu.sweeps`) scales, permutes, interchanges rows front by front, and sweeps with the
+factors of the scaled matrix. With the scaling R of the rows in elimination order those of A are
+R^-1 L R, R^-1 D R^-1 and R^-1 U C^-1 (`extract`): powers of two, so that no part rounds differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..backend.protocol import NumericFactor, panel_offsets
+from ..cpu.columns.arrays import ColumnPattern, ColumnValues
+from ..cpu.columns.substitution import ColumnSubstitution
+from ..cpu.substitution import PartialSubstitution, ScaledPermutation, Substitution
+from ..cpu.sweeps import Steps
+from ..errors import SolutionOverflowError
+from . import extract
+from .replaced_pivots import require_exact_pivots
+from .solve import FactorSolver
+
+# The steps of each system. With one triangle U is D L^H, so both names have the same steps.
+_STEPS = {
+    "LDLt": Steps(True, True, True),
+    "LD": Steps(True, True, False),
+    "DLt": Steps(False, True, True),
+    "D": Steps(False, True, False),
+    "Lt": Steps(False, False, True),
+    "LU": Steps(True, True, True),
+    "U": Steps(False, True, True),
+    "L": Steps(True, False, False),
+}
+_ONE_TRIANGLE = "LDLt", "LD", "DLt", "D", "Lt"
+_PERMUTATIONS = "P", "Pt", "Q", "Qt"
+SYSTEMS = "A", *_STEPS, *_PERMUTATIONS
+
+_PartialSolve = Callable[[np.ndarray], np.ndarray]
+
+
+class PartSolver:
+    """The solves with parts of one factor, on the host.
+
+    A factor on a device is copied to the host once. Solvers of parts are prepared at their first
+    use.
+
+    Attributes
+    ----------
+    solver : FactorSolver
+        Of the whole factor.
+    """
+
+    def __init__(self, solver: FactorSolver) -> None:
+        self.solver = solver
+        self._factor, self._host = solver.factor, solver.factor.to_host()
+        self._solves: dict[str, _PartialSolve] = {}
+
+    def __call__(self, B: np.ndarray, system: str) -> np.ndarray:
+        """Return X, (n, k), for a system of `Factor.solve` other than "A".
+
+        Raises
+        ------
+        ValueError
+            If the method has no such system.
+        InverseInaccurateError
+            If pivots were replaced.
+        SolutionOverflowError
+            If X is not finite.
+        """
+        solve = self._solves.get(system)
+        if solve is None:
+            self._require_system(system)
+            solve = self._solves[system] = self._prepared(system)
+        dtype = np.result_type(B.dtype, self._factor.dtype)
+        if not B.size:
+            return np.empty(B.shape, dtype)
+        split = B.dtype.kind == "c" and self._factor.dtype.kind != "c"
+        if split and system not in _PERMUTATIONS:
+            X = solve(np.asfortranarray(B.real)) + 1j * solve(np.asfortranarray(B.imag))
+        else:
+            X = solve(B)
+        if not np.isfinite(X).all():
+            raise SolutionOverflowError(str(X.dtype))
+        return X
+
+    def deviations(self, Z: np.ndarray) -> np.ndarray:
+        """Return P^T L^-H Z for Cholesky, which has the covariance A^-1 if Z has that of white noise.
+
+        Rows of Z are in elimination order, those of the result in the order of A.
+        """
+        return self._solves.setdefault("deviations", self._prepared("deviations"))(Z)
+
+    def _require_system(self, system: str) -> None:
+        """Raise if a system is no name, or not one of the method; if the factor is inexact."""
+        method = self._factor.symbolic.method
+        names = tuple(name for name in SYSTEMS if method.one_triangle or name not in _ONE_TRIANGLE)
+        if system not in names:
+            listed = ", ".join(map(repr, names))
+            unknown = f"system is {system!r}, but the factors of {method.name} have the systems "
+            remedy = (
+                ""
+                if method.one_triangle
+                else (
+                    ". Try: 'U' for 'Lt' and 'DLt'; or, if the matrix is symmetric, "
+                    "kind='spd', 'symmetric' or 'hermitian'"
+                )
+            )
+            raise ValueError(f"{unknown}{listed}{remedy}")
+        if system not in _PERMUTATIONS:
+            require_exact_pivots(self.solver, "solves with parts")
+
+    def _prepared(self, system: str) -> _PartialSolve:
+        factor = self._factor
+        if system in _PERMUTATIONS:
+            return _permutation(factor, system)
+        if self._host.triangles is not None:
+            return _by_columns(*self._unscaled_triangles(), system)
+        return self._by_fronts(system)
+
+    def _by_fronts(self, system: str) -> PartialSubstitution:
+        """Return the solver of a system, or of `deviations`, by some sweeps over the fronts."""
+        factor, host, symbolic = self._factor, self._host, self._factor.symbolic
+        method, identity = symbolic.method, np.arange(symbolic.n, dtype=np.int32)
+        steps = _STEPS["Lt" if system == "deviations" else system]
+        position = extract.interchanged_positions(factor).astype(np.int32)
+        # sweeps with L begin, or end, before the interchanges
+        into = position if steps.forward else identity
+        out = position if steps.backward and method.one_triangle else identity
+        if system == "deviations":
+            out = symbolic.perm
+        by, back = (), ()
+        if factor.scaling is not None:
+            row = factor.scaling.row[np.argsort(extract.row_positions(factor))]
+            column = factor.scaling.column[np.argsort(extract.column_positions(factor))]
+            by = (1 / row if system == "Lt" else row,)
+            back = (1 / row if system == "L" else column,)
+        diagonal = factor.diagonal() if method.indefinite else host.subdiagonal
+        numbers = host.panels, host.pivots, diagonal, host.subdiagonal
+        sides = ScaledPermutation(into, *by), ScaledPermutation(out, *back)
+        panel = panel_offsets(symbolic.plan, method)
+        return PartialSubstitution(Substitution(symbolic, panel, numbers, "N", *sides), steps)
+
+    def _unscaled_triangles(self) -> tuple[sp.csc_array, sp.csc_array]:
+        return extract.lower_factor(self._factor), extract.upper_factor(self._factor)
+
+
+def _permutation(factor: NumericFactor, system: str) -> _PartialSolve:
+    """Return the product with Pr, its transpose, Pc or its transpose."""
+    rows, columns = extract.row_positions(factor), extract.column_positions(factor)
+    index = {"P": np.argsort(rows), "Pt": rows, "Q": columns, "Qt": np.argsort(columns)}[system]
+    return lambda B: np.asfortranarray(B[index])
+
+
+def _by_columns(L: sp.csc_array, U: sp.csc_array, system: str) -> _PartialSolve:
+    """Return the solver with triangles by columns, in elimination order."""
+    n, dtype = L.shape[0], L.dtype
+    lower, upper = sp.csc_array(sp.tril(L, -1)), sp.csc_array(sp.triu(U, 1))
+    diagonal, nothing = U.diagonal(), sp.csc_array((n, n), dtype=dtype)
+    if system == "L":
+        upper, diagonal = nothing, np.ones(n, dtype)
+    elif system == "U":
+        lower = nothing
+    start = (t.indptr.astype(np.int64) for t in (lower, upper))
+    row = (t.indices.astype(np.int32) for t in (lower, upper))
+    (lower_start, upper_start), (lower_row, upper_row) = start, row
+    identity, one_block = np.arange(n, dtype=np.int32), np.array([0, n], np.int32)
+    pattern = ColumnPattern(
+        lower_start, lower_row, upper_start, upper_row, upper_start[1:], identity, identity
+    )
+    values = ColumnValues(lower.data, upper.data, diagonal)
+    no_scaling = np.empty(0)
+    sides = identity, no_scaling, identity, no_scaling
+    return ColumnSubstitution(one_block, pattern, values, "N", sides)

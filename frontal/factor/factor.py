@@ -17,6 +17,7 @@ from ..matrix.value_map import ValueMap
 from . import determinant
 from .analyzed import Analyzed
 from .attempt import DeviceValues
+from .density import GaussianDensity
 from .factor_condition import reciprocal_condition
 from .gradients import Derivatives
 from .inertia import Inertia, inertia
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Factor(Versioned, Derivatives, InverseQueries, FactorParts):
+class Factor(Versioned, Derivatives, InverseQueries, FactorParts, GaussianDensity):
     """A factorized matrix: A = L L^H, P D A D P^T = L D L^H, or P_r D_r A D_c P_c = L U.
 
     Created by `frontal.factorize` or `Analysis.factorize`. A factor stores a copy of A's values for

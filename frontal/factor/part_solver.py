@@ -1,8 +1,9 @@
 """Solves with L, D, U and permutations of a factor, in the sense of CHOLMOD's systems.
 
-A substitution (`cpu.sweeps`) scales, permutes, interchanges rows front by front, and sweeps with the
-factors of the scaled matrix. With the scaling R of the rows in elimination order those of A are
-R^-1 L R, R^-1 D R^-1 and R^-1 U C^-1 (`extract`): powers of two, so that no part rounds differently.
+A substitution (`cpu.sweeps`) scales, permutes, interchanges rows front by front, and sweeps with
+the factors of the scaled matrix. Those of A are R^-1 L R, R^-1 D R^-1 and R^-1 U C^-1 (`extract`)
+for the scaling R of the rows, and C of the columns, in elimination order. These are powers of two,
+so that all parts together round as the whole.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class PartSolver:
             return np.empty(B.shape, dtype)
         split = B.dtype.kind == "c" and self._factor.dtype.kind != "c"
         if split and system not in _PERMUTATIONS:
-            X = solve(np.asfortranarray(B.real)) + 1j * solve(np.asfortranarray(B.imag))
+            X = solve(np.asfortranarray(np.real(B))) + 1j * solve(np.asfortranarray(np.imag(B)))
         else:
             X = solve(B)
         if not np.isfinite(X).all():
@@ -86,7 +87,7 @@ class PartSolver:
         return X
 
     def deviations(self, Z: np.ndarray) -> np.ndarray:
-        """Return P^T L^-H Z for Cholesky, which has the covariance A^-1 if Z has that of white noise.
+        """Return P^T L^-H Z for Cholesky: deviations with covariance A^-1, if Z is white noise.
 
         Rows of Z are in elimination order, those of the result in the order of A.
         """

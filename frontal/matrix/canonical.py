@@ -255,7 +255,7 @@ def prepare_rhs(
     plain = type(b) is np.ndarray
     if not plain and is_on_cupy(b):
         host, back = prepare_rhs(b.get(), n, dtype, check_finite=check_finite)
-        return host, lambda X: _to_device(back(X))
+        return host, lambda X: to_device(back(X))
     values, restore = b, np.asarray
     if not plain:
         refuse_masked(b, "b")
@@ -316,7 +316,7 @@ def working_dtype(dtype: np.dtype, name: str) -> np.dtype:
     )
 
 
-def _to_device(x: np.ndarray | Sparse) -> OnDevice:
+def to_device(x: np.ndarray | Sparse) -> OnDevice:
     """Return x on CuPy's current device."""
     if sp.issparse(x):
         return sys.modules["cupyx"].scipy.sparse.csc_matrix(x)

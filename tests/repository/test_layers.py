@@ -25,7 +25,7 @@ BENCHMARK_ROWS = (("cpu", "gpu", "dense", "trust"), ("report",), ("harness",))
 # room and from rooms of lower rows; rooms of one row do not import each other.
 ROWS = (
     ("__main__", "warm"),
-    ("cli", "jax", "torch"),
+    ("cli", "gaussian", "jax", "torch"),
     ("linalg", "solver", "batch"),
     ("eigen",),
     ("api",),

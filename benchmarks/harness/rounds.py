@@ -14,19 +14,23 @@ from benchmarks.harness.records import RESULTS, writer
 _WARM_UP = 2  # rounds that are not counted
 
 
-def times_in_turn(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+def times_in_turn(
+    calls: dict[str, Callable[[], object]],
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, list[float]]:
     """Return seconds of each call; every round has all of them, one after another."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds + _WARM_UP):
         for name, call in calls.items():
-            began = time.perf_counter()
+            began = clock()
             call()
             if turn >= _WARM_UP:
-                times[name].append(time.perf_counter() - began)
+                times[name].append(clock() - began)
     return times
 
 
-def ratios_of(times: dict[str, list[float]], unit: str) -> dict[str, object]:
+def ratios_of(times: dict[str, list[float]], unit: str) -> dict[str, dict[str, object]]:
     """Return the fields of a record: medians, minima, and medians over that of one call."""
     medians = {name: statistics.median(found) for name, found in times.items()}
     return {

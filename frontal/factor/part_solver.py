@@ -36,6 +36,7 @@ _STEPS = {
 }
 _ONE_TRIANGLE = "LDLt", "LD", "DLt", "D", "Lt"
 _PERMUTATIONS = "P", "Pt", "Q", "Qt"
+_MAX_SHIFT = {"f": 120, "F": 120, "d": 1000, "D": 1000}  # exponents of normal numbers
 SYSTEMS = "A", *_STEPS, *_PERMUTATIONS
 
 _PartialSolve = Callable[[np.ndarray], np.ndarray]
@@ -74,11 +75,11 @@ class PartSolver:
         if solve is None:
             self._require_system(system)
             solve = self._solves[system] = self._prepared(system)
-        dtype = np.result_type(B.dtype, self._factor.dtype)
         if not B.size:
-            return np.empty(B.shape, dtype)
-        split = B.dtype.kind == "c" and self._factor.dtype.kind != "c"
-        if split and system not in _PERMUTATIONS:
+            return np.empty(B.shape, np.result_type(B.dtype, self._factor.dtype))
+        if system in _PERMUTATIONS:
+            return solve(B)
+        if B.dtype.kind == "c" and self._factor.dtype.kind != "c":
             X = solve(np.asfortranarray(np.real(B))) + 1j * solve(np.asfortranarray(np.imag(B)))
         else:
             X = solve(B)
@@ -116,14 +117,26 @@ class PartSolver:
         factor = self._factor
         if system in _PERMUTATIONS:
             return _permutation(factor, system)
-        if self._host.triangles is not None:
-            return _by_columns(*self._unscaled_triangles(), system)
-        return self._by_fronts(system)
+        if factor.scaling is None:
+            return self._scaled_solver(system, (), ())
+        row = factor.scaling.row[np.argsort(extract.row_positions(factor))]
+        column = factor.scaling.column[np.argsort(extract.column_positions(factor))]
+        by, back = 1 / row if system == "Lt" else row, 1 / row if system == "L" else column
+        return _normalized(self._scaled_solver(system, (by,), (back,)))
 
-    def _by_fronts(self, system: str) -> PartialSubstitution:
-        """Return the solver of a system, or of `deviations`, by some sweeps over the fronts."""
+    def _scaled_solver(
+        self, system: str, by: tuple[np.ndarray, ...], back: tuple[np.ndarray, ...]
+    ) -> _PartialSolve:
+        """Return the solver of a system, or of `deviations`.
+
+        The factors are those of the scaled matrix; `by` and `back` scale right-hand sides and
+        solutions, unless they are empty.
+        """
         factor, host, symbolic = self._factor, self._host, self._factor.symbolic
         method, identity = symbolic.method, np.arange(symbolic.n, dtype=np.int32)
+        if host.triangles is not None:
+            sides = ScaledPermutation(identity, *by), ScaledPermutation(identity, *back)
+            return _by_columns(*host.triangles, system, *sides)
         steps = _STEPS["Lt" if system == "deviations" else system]
         position = extract.interchanged_positions(factor).astype(np.int32)
         # sweeps with L begin, or end, before the interchanges
@@ -131,20 +144,27 @@ class PartSolver:
         out = position if steps.backward and method.one_triangle else identity
         if system == "deviations":
             out = symbolic.perm
-        by, back = (), ()
-        if factor.scaling is not None:
-            row = factor.scaling.row[np.argsort(extract.row_positions(factor))]
-            column = factor.scaling.column[np.argsort(extract.column_positions(factor))]
-            by = (1 / row if system == "Lt" else row,)
-            back = (1 / row if system == "L" else column,)
         diagonal = factor.diagonal() if method.indefinite else host.subdiagonal
         numbers = host.panels, host.pivots, diagonal, host.subdiagonal
         sides = ScaledPermutation(into, *by), ScaledPermutation(out, *back)
         panel = panel_offsets(symbolic.plan, method)
         return PartialSubstitution(Substitution(symbolic, panel, numbers, "N", *sides), steps)
 
-    def _unscaled_triangles(self) -> tuple[sp.csc_array, sp.csc_array]:
-        return extract.lower_factor(self._factor), extract.upper_factor(self._factor)
+
+def _normalized(solve: _PartialSolve) -> _PartialSolve:
+    """Return a solver that multiplies columns by powers of two: scaling does not underflow."""
+
+    def normalized(B: np.ndarray) -> np.ndarray:
+        largest = np.abs(B).max(axis=0)
+        exponent = np.clip(
+            np.frexp(largest)[1], -_MAX_SHIFT[B.dtype.char], _MAX_SHIFT[B.dtype.char]
+        )
+        size = np.ldexp(largest.dtype.type(1), exponent)
+        X = solve(np.asfortranarray(B / size))
+        with np.errstate(over="ignore"):  # refused by the caller
+            return X * size
+
+    return normalized
 
 
 def _permutation(factor: NumericFactor, system: str) -> _PartialSolve:
@@ -154,7 +174,13 @@ def _permutation(factor: NumericFactor, system: str) -> _PartialSolve:
     return lambda B: np.asfortranarray(B[index])
 
 
-def _by_columns(L: sp.csc_array, U: sp.csc_array, system: str) -> _PartialSolve:
+def _by_columns(
+    L: sp.csc_array,
+    U: sp.csc_array,
+    system: str,
+    rows: ScaledPermutation,
+    columns: ScaledPermutation,
+) -> _PartialSolve:
     """Return the solver with triangles by columns, in elimination order."""
     n, dtype = L.shape[0], L.dtype
     lower, upper = sp.csc_array(sp.tril(L, -1)), sp.csc_array(sp.triu(U, 1))
@@ -163,14 +189,12 @@ def _by_columns(L: sp.csc_array, U: sp.csc_array, system: str) -> _PartialSolve:
         upper, diagonal = nothing, np.ones(n, dtype)
     elif system == "U":
         lower = nothing
-    start = (t.indptr.astype(np.int64) for t in (lower, upper))
-    row = (t.indices.astype(np.int32) for t in (lower, upper))
-    (lower_start, upper_start), (lower_row, upper_row) = start, row
-    identity, one_block = np.arange(n, dtype=np.int32), np.array([0, n], np.int32)
+    start = [t.indptr.astype(np.int64) for t in (lower, upper)]
+    row = [t.indices.astype(np.int32) for t in (lower, upper)]
     pattern = ColumnPattern(
-        lower_start, lower_row, upper_start, upper_row, upper_start[1:], identity, identity
+        start[0], row[0], start[1], row[1], start[1][1:], rows.place, rows.place
     )
     values = ColumnValues(lower.data, upper.data, diagonal)
-    no_scaling = np.empty(0)
-    sides = identity, no_scaling, identity, no_scaling
+    one_block = np.array([0, n], np.int32)
+    sides = rows.place, rows.factors, columns.place, columns.factors
     return ColumnSubstitution(one_block, pattern, values, "N", sides)

@@ -241,7 +241,8 @@ def host_rows(x: Untyped, n: int, dtype: np.dtype, name: str) -> np.ndarray:
 
 def quadratic_form(A: sp.csc_array, X: np.ndarray) -> np.ndarray:
     """Return x^H A x for each vector of X (..., n), in double precision."""
-    rows = X.reshape(-1, X.shape[-1]).astype(np.result_type(X.dtype, np.float64), copy=False)
+    double = np.result_type(X.dtype, np.float64)
+    rows = X.reshape(math.prod(X.shape[:-1]), X.shape[-1]).astype(double, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.real(rows.conj() * (A @ rows.T).T).sum(axis=1)
     return values.reshape(X.shape[:-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -175,7 +176,7 @@ class GMRF:
         W = self.factor.sample(size, rng) + self._proper_mean
         if self._constraint is None:
             return W
-        X = self._constraint.fields(W.reshape(-1, W.shape[-1]))
+        X = self._constraint.fields(W.reshape(math.prod(W.shape[:-1]), W.shape[-1]))
         return X.reshape(*W.shape[:-1], self.n).astype(self.Q.dtype)
 
     def logpdf(self, x: Untyped) -> Untyped:

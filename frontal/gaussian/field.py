@@ -293,7 +293,8 @@ class GMRF:
         return Marginal(self.mean[index], 0.5 * (covariance + covariance.conj().T))
 
     def __repr__(self) -> str:
-        rows = "" if self._constraint is None else f", {self._constraint.e.size} constraints"
+        count = 0 if self._constraint is None else self._constraint.e.size
+        rows = f", {count} constraint{'s' * (count > 1)}" if count else ""
         rank = f", of rank {self.n - self.null_columns.size}" if self.null_columns.size else ""
         return f"<GMRF of {self.n} variables{rank}{rows}>"
 
@@ -329,15 +330,12 @@ def _proper_factor(
     try:
         factor = factorize(Q, kind="spd", **options)
     except (SingularMatrixError, NotPositiveDefiniteError) as error:
-        kind = "hermitian" if Q.dtype.kind == "c" else "symmetric"
-        whole = factorize(Q, kind=kind, singular="allow", **options)
-        null = whole.null_columns
+        null, basis = _null_space(Q, options)
         if not null.size:
             raise
         if not constrained:
             raise _unconstrained(n, null) from error
         rest = np.delete(np.arange(n), null)
-        basis = whole.null_space()
     else:
         return factor, np.empty((n, 0), Q.dtype), np.empty(0, np.int64)
     try:
@@ -345,6 +343,24 @@ def _proper_factor(
     except NotPositiveDefiniteError as error:
         column = None if error.column is None else int(rest[error.column])
         raise NotPositiveDefiniteError(column) from error
+
+
+def _null_space(Q: sp.csc_array, options: dict[str, Untyped]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the null columns, (r,), and a basis N, (n, r), that is the identity in these rows.
+
+    Variables without entries are found by their diagonal: no matching has a pivot for them.
+    """
+    n, connected = Q.shape[0], Q.diagonal() != 0
+    rest, isolated = np.flatnonzero(connected), np.flatnonzero(~connected)
+    if Q[:, isolated].count_nonzero():  # a minor is negative
+        raise NotPositiveDefiniteError(int(isolated[0]))
+    kind = "hermitian" if Q.dtype.kind == "c" else "symmetric"
+    factor = factorize(sp.csc_array(Q[rest][:, rest]), kind=kind, singular="allow", **options)
+    null = np.concatenate([rest[factor.null_columns], isolated]).astype(np.int64)
+    basis = np.zeros((n, null.size), Q.dtype)
+    basis[rest, : factor.null_columns.size] = factor.null_space()
+    basis[null, np.arange(null.size)] = 1
+    return null, basis
 
 
 def _unconstrained(n: int, null: np.ndarray) -> SingularMatrixError:

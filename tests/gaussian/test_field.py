@@ -145,7 +145,7 @@ def test_proper_field_is_that_of_its_factor():
 
 def test_mean_of_constrained_field_is_the_mean_before():
     for name in CASES:
-        Q, b, C, e = case(name, "f8")
+        Q, _, C, e = case(name, "f8")
         m = np.random.default_rng(5).standard_normal(N)
         field = GMRF(sp.csc_array(Q), mean=m, constraint=(C, e))
         close(field.mean, dense(Q, Q @ m, C, e).mean, 1e-8)
@@ -207,7 +207,7 @@ def test_seed_gives_the_same_draws_on_any_number_of_threads(monkeypatch):
 def test_fields_without_a_distribution_are_refused():
     Q, _, C, _ = case("two walks", "f8")
     Q = sp.csc_array(Q)
-    with pytest.raises(frontal.SingularMatrixError, match="its rank is 28 of 30.*2 free motions"):
+    with pytest.raises(frontal.SingularMatrixError, match=r"its rank is 28 of 30.*2 free"):
         GMRF(Q)
     with pytest.raises(ValueError, match="null space of dimension 2"):
         GMRF(Q, constraint="sum-to-zero")
@@ -215,8 +215,11 @@ def test_fields_without_a_distribution_are_refused():
         GMRF(Q, constraint=[C[0], 2 * C[0]])
     with pytest.raises(ValueError, match="linearly dependent"):
         GMRF(Q, constraint=[C[0], C[1], C[0] + C[1]])
-    with pytest.raises(frontal.NotPositiveDefiniteError):
-        GMRF(-Q, constraint=C)
+    for indefinite in (-Q, sp.csc_array([[0.0, 1.0], [1.0, 1.0]])):
+        with pytest.raises(frontal.NotPositiveDefiniteError):
+            GMRF(indefinite, constraint=np.eye(indefinite.shape[0])[:2])
+    nothing = GMRF(sp.csc_array((2, 2)), constraint=(np.eye(2), [1.0, 2.0]))
+    assert nothing.mean.tolist() == [1.0, 2.0]
     with pytest.raises(frontal.NotPositiveDefiniteError):
         GMRF(sp.csc_array(frontal.problems.poisson2d(5) - 2.7 * sp.eye_array(25)))
     with pytest.raises(ValueError, match="dependent"):
@@ -265,4 +268,4 @@ def test_arguments_of_queries_are_checked():
             field.marginal(index)
     with pytest.raises(ValueError, match="its last axis must have 3"):
         field.logpdf(np.ones(2))
-    assert repr(GMRF(eye, constraint="sum-to-zero")) == "<GMRF of 3 variables, 1 constraints>"
+    assert repr(GMRF(eye, constraint="sum-to-zero")) == "<GMRF of 3 variables, 1 constraint>"

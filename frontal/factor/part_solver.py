@@ -81,18 +81,18 @@ class PartSolver:
             return solve(B)
         if B.dtype.kind == "c" and self._factor.dtype.kind != "c":
             X = solve(np.asfortranarray(np.real(B))) + 1j * solve(np.asfortranarray(np.imag(B)))
-        else:
-            X = solve(B)
-        if not np.isfinite(X).all():
-            raise SolutionOverflowError(str(X.dtype))
-        return X
+            return _finite(X)
+        return _finite(solve(B))
 
     def deviations(self, Z: np.ndarray) -> np.ndarray:
         """Return P^T L^-H Z for Cholesky: deviations with covariance A^-1, if Z is white noise.
 
         Rows of Z are in elimination order, those of the result in the order of A.
         """
-        return self._solves.setdefault("deviations", self._prepared("deviations"))(Z)
+        solve = self._solves.get("deviations")
+        if solve is None:
+            solve = self._solves["deviations"] = self._prepared("deviations")
+        return _finite(solve(Z))
 
     def _require_system(self, system: str) -> None:
         """Raise if a system is no name, or not one of the method; if the factor is inexact."""
@@ -101,15 +101,8 @@ class PartSolver:
         if system not in names:
             listed = ", ".join(map(repr, names))
             unknown = f"system is {system!r}, but the factors of {method.name} have the systems "
-            remedy = (
-                ""
-                if method.one_triangle
-                else (
-                    ". Try: 'U' for 'Lt' and 'DLt'; or, if the matrix is symmetric, "
-                    "kind='spd', 'symmetric' or 'hermitian'"
-                )
-            )
-            raise ValueError(f"{unknown}{listed}{remedy}")
+            remedy = "'U' for 'Lt' and 'DLt'; or, if the matrix is symmetric, kind='symmetric'"
+            raise ValueError(f"{unknown}{listed}. Try: {remedy}")
         if system not in _PERMUTATIONS:
             require_exact_pivots(self.solver, "solves with parts")
 
@@ -151,14 +144,20 @@ class PartSolver:
         return PartialSubstitution(Substitution(symbolic, panel, numbers, "N", *sides), steps)
 
 
+def _finite(X: np.ndarray) -> np.ndarray:
+    """Return X; raise `SolutionOverflowError` if it is not finite."""
+    if not np.isfinite(X).all():
+        raise SolutionOverflowError(str(X.dtype))
+    return X
+
+
 def _normalized(solve: _PartialSolve) -> _PartialSolve:
     """Return a solver that multiplies columns by powers of two: scaling does not underflow."""
 
     def normalized(B: np.ndarray) -> np.ndarray:
         largest = np.abs(B).max(axis=0)
-        exponent = np.clip(
-            np.frexp(largest)[1], -_MAX_SHIFT[B.dtype.char], _MAX_SHIFT[B.dtype.char]
-        )
+        limit = _MAX_SHIFT[B.dtype.char]
+        exponent = np.clip(np.frexp(largest)[1], -limit, limit)
         size = np.ldexp(largest.dtype.type(1), exponent)
         X = solve(np.asfortranarray(B / size))
         with np.errstate(over="ignore"):  # refused by the caller

@@ -20,10 +20,11 @@ from ..symbolic.scaling import Scaling
 from .finalize import FactorPlan
 from .host_factor import HostNumericFactor, largest_part
 from .host_system import host_system, matrix_of
+from .signs import largest_term
 from .small.solve import MAX_SMALL_UNKNOWNS, SmallSolver
 from .small.warmup import CallCounter
 from .substitution import ScaledPermutation, Substitution
-from .sweeps import diagonal_of_panels, largest_term
+from .sweeps import diagonal_of_panels
 
 _often = CallCounter()
 

@@ -1,4 +1,4 @@
-"""The signs of the pivots of a quasidefinite matrix."""
+"""The signs of the pivots of a quasidefinite matrix, and the growth of its factors."""
 
 from __future__ import annotations
 
@@ -53,3 +53,18 @@ def _signs(places, values, known):
     signs = np.empty(places.size, np.int8)
     write_signs(places, values, known, signs)
     return signs
+
+
+@brief
+def largest_term(plan, panel, panels):
+    """Return the largest |D(j, j)| |L(i, j)|^2 of an L D L^H with diagonal D, i = j included."""
+    largest = panels.real.dtype.type(0)
+    for s in range(plan.parent.size):
+        k = np.int64(plan.start[s + 1] - plan.start[s])
+        ld = k + plan.pointer[s + 1] - plan.pointer[s]
+        for j in range(k):
+            column, multiplier = panel[s] + j * ld, panels.real.dtype.type(1)
+            for i in range(j + 1, ld):
+                multiplier = max(multiplier, np.abs(panels[column + i]))
+            largest = max(largest, np.abs(panels[column + j]) * multiplier * multiplier)
+    return largest

@@ -233,21 +233,6 @@ def diagonal_of_panels(plan, panel, panels):
     return out
 
 
-@brief
-def largest_term(plan, panel, panels):
-    """Return the largest |D(j, j)| |L(i, j)|^2 of an L D L^H with diagonal D, i = j included."""
-    largest = panels.real.dtype.type(0)
-    for s in range(plan.parent.size):
-        k = np.int64(plan.start[s + 1] - plan.start[s])
-        ld = k + plan.pointer[s + 1] - plan.pointer[s]
-        for j in range(k):
-            column, multiplier = panel[s] + j * ld, panels.real.dtype.type(1)
-            for i in range(j + 1, ld):
-                multiplier = max(multiplier, np.abs(panels[column + i]))
-            largest = max(largest, np.abs(panels[column + j]) * multiplier * multiplier)
-    return largest
-
-
 @inner
 def _divide(x, width, diagonal, coupling, adjoint):
     """Solve D X = B in place, with pivots of order 1 and 2.

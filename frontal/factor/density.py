@@ -152,13 +152,13 @@ def require_density(state: FactorState) -> None:
     analysis, solver = state.analysis, state.solver
     method = solver.factor.symbolic.method
     need = "a Gaussian distribution needs Cholesky's factor of its precision matrix, but "
-    if method.pivots and not analysis.fallback:
+    if method.unit and not analysis.fallback:
         raise ValueError(
             f"{need}the method is {method.name}, whose factors have no square root of the matrix. "
             "Try: kind='spd' for factorize, if the matrix is positive definite"
         )
     null = solver.verdict.null_space
-    if method.pivots or null is not None:
+    if method.unit or null is not None:
         singular = "singular" if null is not None else "not positive definite"
         raise ValueError(
             f"{need}the matrix is {singular}. Likely causes: (a) it is the precision of an "

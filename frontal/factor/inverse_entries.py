@@ -60,7 +60,7 @@ def checked_entries(
     These are outside of all fronts; or all, with a warning, if the entries are inaccurate.
     """
     factor = solver.factor
-    if not factor.symbolic.method.pivots:
+    if not factor.symbolic.method.unit:
         wanted, absent = locate_entries(factor.symbolic, rows, columns)
         return entries_inside(solver, wanted, rows, columns), absent
     residual, size = residual_entries(factor, np.union1d(rows, columns)), rows.size

@@ -49,7 +49,7 @@ def diagonal_of_inverse(solver: FactorSolver) -> np.ndarray:
 
 def _is_positive(solver: FactorSolver, diagonal: np.ndarray) -> bool | None:
     """Return whether entries are positive; None if the method does not imply it."""
-    if solver.factor.symbolic.method is not CHOLESKY:
+    if solver.factor.symbolic.method != CHOLESKY:
         return None
     return bool((np.real(diagonal) > 0).all())
 
@@ -105,7 +105,7 @@ def _factor_inverse(solver: FactorSolver) -> sp.csc_array:
     )
     columns = np.repeat(np.arange(symbolic.n, dtype=np.int32), np.diff(indptr))
     values = entries_inside(solver, wanted, indices, columns)
-    if symbolic.method.pivots:
+    if symbolic.method.unit:
         values = _checked_inverse(solver, values, indices, columns)
     values = finite(values)
     Z = sp.csc_array((values, indices, indptr), shape=(symbolic.n, symbolic.n))

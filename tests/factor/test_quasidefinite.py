@@ -190,6 +190,17 @@ def test_half_storage_batches_and_inverse(triangle):
     assert copy.inertia == (40, 25, 0)
 
 
+def test_parts_are_served_and_draws_refused():
+    K, b = kkt(40, 25), random_vector(65)
+    factor = frontal.factorize(K, kind="quasidefinite")
+    x = factor.solve(b, system="P")
+    for system in ("L", "D", "Lt", "Q"):
+        x = factor.solve(x, system=system)
+    np.testing.assert_allclose(x, factor.solve(b, refine=0), rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match="signed_ldlh"):
+        factor.sample()
+
+
 def test_file_keeps_signs_and_their_order(tmp_path):
     K, signs = kkt(30, 20), np.r_[np.ones(30), -np.ones(20)]
     signs[4] = -1

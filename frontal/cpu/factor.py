@@ -25,6 +25,7 @@ from .small.solve import MAX_SMALL_UNKNOWNS, SmallSolver
 from .small.warmup import CallCounter
 from .substitution import ScaledPermutation, Substitution
 from .sweeps import diagonal_of_panels
+from .updates.record import UpdateRecord
 
 _often = CallCounter()
 
@@ -66,6 +67,7 @@ class CpuFactor(HostNumericFactor):
         # memory of the factorization, stored for reuse by refactorizations
         self.storage: np.ndarray | None = None
         self.arena: np.ndarray | None = None
+        self.updates: UpdateRecord | None = None  # since the first update of the panels
 
     def __getstate__(self) -> dict[str, object]:
         none = dict.fromkeys(("arena", "storage", "_diagonal", "maker", "table"))
@@ -110,7 +112,20 @@ class CpuFactor(HostNumericFactor):
         """See `NumericFactor`."""
         host = self.to_host()._replace(panels=self.panels.copy(), pivots=self.pivots.copy())
         place = FactorPlan(self.symbolic, self.panel, self.device)
-        return CpuFactor(self.matrix, host, self.scaling, place)
+        twin = CpuFactor(self.matrix, host, self.scaling, place)
+        twin.updates = None if self.updates is None else self.updates.copy()
+        return twin
+
+    def with_matrix(self, matrix: Canonical) -> CpuFactor:
+        """Return the factor of another matrix of the pattern, in these panels.
+
+        The panels have been updated; this factor is invalid then.
+        """
+        place = FactorPlan(self.symbolic, self.panel, self.device)
+        factor = CpuFactor(matrix, self.to_host(), self.scaling, place)
+        factor.storage, factor.arena, factor.maker = self.storage, self.arena, self.maker
+        factor.updates = self.updates
+        return factor
 
     # --- vectors -----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import operator
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import models, register_model
 
 from .._typing import Untyped
@@ -88,6 +89,25 @@ def simd_subtract(typingctx, v, w):
 def simd_multiply(typingctx, v, w):
     """Return the products of the entries of two values."""
     return v(v, v), _entrywise("mul")
+
+
+@intrinsic
+def simd_multiply_add(typingctx, u, v, w):
+    """Return u v + w, entry by entry, with one rounding if the processor has an instruction."""
+    kind = u
+
+    def codegen(context, builder, signature, values):
+        if isinstance(kind.dtype, types.Complex):
+            product = _entrywise("mul")(context, builder, signature, values[:2])
+            return _entrywise("add")(context, builder, signature, (product, values[2]))
+        form = values[0].type
+        name = f"llvm.fmuladd.v{WIDTH}{form.element.intrinsic_name}"
+        fused = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(form, [form] * 3), name
+        )
+        return builder.call(fused, values)
+
+    return kind(kind, kind, kind), codegen
 
 
 @intrinsic

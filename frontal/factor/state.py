@@ -46,6 +46,14 @@ _NAMES = {
 }
 
 
+class RestoredFactor(Exception):  # noqa: N818 - carries an error for the user
+    """A factor that replaces one lost by a failed change, and the error of that change."""
+
+    def __init__(self, solver: FactorSolver, error: Exception) -> None:
+        super().__init__()
+        self.solver, self.error = solver, error
+
+
 class LastSuccess(NamedTuple):
     """Results of the last successful factorization, reused by the next."""
 
@@ -71,7 +79,7 @@ class FactorState:
     memory : str or int
         See `frontal.factorize`; "auto" for a factor that was moved to the CPU.
     version : int
-        Number of times that `renew` was called.
+        Number of times that `renew` was called or `revise` succeeded.
     """
 
     def __init__(
@@ -168,6 +176,29 @@ class FactorState:
             self._solver, self.analysis = Missing.FAILED, last.analysis
             raise
         self._last = None
+
+    def revise(self, change: Callable[[FactorSolver], FactorSolver]) -> None:
+        """Replace the solver by `change` of it, which may overwrite its factor.
+
+        After an error the factor is as before, after an interrupt there is no factor. A
+        `RestoredFactor` replaces a factor that `change` has lost.
+        """
+        solver = self.solver
+        self._last = LastSuccess(self.analysis, solver)
+        try:
+            self._solver = Missing.RUNNING
+            revised = change(solver)
+        except RestoredFactor as restored:
+            self._solver, self._last = restored.solver, None
+            raise restored.error from None
+        except Exception:
+            self._solver, self._last = solver, None
+            raise
+        except BaseException:
+            self._solver = Missing.FAILED
+            raise
+        self._solver, self._last = revised, None
+        self.version += 1
 
     def factorize(
         self,

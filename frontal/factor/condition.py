@@ -76,7 +76,7 @@ def solution_condition(solution: Solution, *, roughly: bool = False) -> Conditio
             estimate = estimate or _unscaled_estimate(solution, enough)
         norm, near_null = estimate or _scaled_estimate(solution, enough, hidden)
     norm = norm if math.isfinite(norm) else math.inf
-    return ConditionEstimate(norm, () if norm <= harmless else _dependent(near_null()))
+    return ConditionEstimate(norm, () if norm <= harmless else dependent(near_null()))
 
 
 def _quick_estimate(solution: Solution, small: float, decided: float) -> _NormEstimate | None:
@@ -257,7 +257,7 @@ def _refined(
     return solve
 
 
-def _dependent(v: np.ndarray) -> tuple[int, ...]:
+def dependent(v: np.ndarray) -> tuple[int, ...]:
     """Return the positions of the largest entries of a vector, at most `_MAX_NAMED_COLUMNS`."""
     size = np.where(np.isfinite(v), np.abs(v), np.inf)
     columns, least = [], size.max() / 2

@@ -205,7 +205,7 @@ class FactorSolver:
             return x, None
         seconds = time.perf_counter() - began
         solved = SolvedBlock(X, errors, taken, estimate)
-        return x, self._report(about(), solved, steps != 0, seconds)
+        return x, self.report(about(), solved, steps != 0, seconds)
 
     def _solve_block(
         self, B: Vectors, trans: str, steps: int | None, judged: bool, reported: bool
@@ -286,7 +286,7 @@ class FactorSolver:
         solution = factor.download(self._solve_block(B, "N", None, True, False).X)
         return bool((solution[null.columns] == 0).all())
 
-    def _report(
+    def report(
         self, about: dict[str, Any], solved: SolvedBlock, refined: bool, seconds: float
     ) -> SolveInfo:
         X, errors, taken, estimate = solved

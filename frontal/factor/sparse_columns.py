@@ -46,7 +46,7 @@ def sparse_columns(C: Untyped, n: int, dtype: np.dtype, name: str = "C") -> Spar
     if working_dtype(C.dtype, name).kind == "c" and dtype.kind != "c":
         raise TypeError(
             f"{name} is complex and the matrix is real: its factor cannot become complex. Try: "
-            f"a factor of A.astype(complex), or the real and the imaginary part of {name} as columns"
+            f"a factor of A.astype(complex), or real and imaginary parts of {name} as columns"
         )
     indptr, rows, values = _by_columns(C, n)
     refuse_inexact(values, name)
@@ -64,6 +64,11 @@ def sparse_columns(C: Untyped, n: int, dtype: np.dtype, name: str = "C") -> Spar
     )
 
 
+def scalar_type(C: Untyped, name: str) -> np.dtype:
+    """Return the BLAS type that holds the entries of vectors; raise TypeError if there is none."""
+    return working_dtype(np.dtype(getattr(C, "dtype", None) or np.asarray(C).dtype), name)
+
+
 def _by_columns(C: Untyped, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return extents, rows and values of columns; a vector is one column."""
     if is_sparse(C):
@@ -79,4 +84,4 @@ def _by_columns(C: Untyped, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def as_sparse(C: SparseColumns, n: int) -> sp.csc_array:
     """Return sparse columns as SciPy's array."""
-    return sp.csc_array((C.values, C.rows, C.indptr), shape=(n, C.count))
+    return sp.csc_array((C.values, C.rows, C.indptr), shape=(n, C.columns))

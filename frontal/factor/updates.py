@@ -5,17 +5,21 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .._typing import MatrixLike
-from ..backend.protocol import PivotFailure
-from ..cpu.updates.update import PanelUpdate, PatternError, has_rotations, matrix_with_products
+import numpy as np
+
+from .._typing import MatrixLike, Untyped
+from ..backend.protocol import NumericFactor, PivotFailure
+from ..cpu.updates.update import PanelUpdate, PatternError, has_rotations
 from ..cpu.updates.vectors import SparseColumns
 from ..errors import FactorMemoryError, NotPositiveDefiniteError, SingularMatrixError
 from ..matrix.canonical import Canonical
 from .attempt import Attempt
 from .diagnosis import Diagnosis
+from .mixed import require_refinement
 from .solve import FactorSolver
-from .sparse_columns import sparse_columns
+from .sparse_columns import scalar_type, sparse_columns
 from .state import FactorState, RestoredFactor
+from .woodbury import LowRankChange, solve_changed
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -35,6 +39,11 @@ class Updates:
 
         def copy(self) -> Self:
             """See `Factor.copy`."""
+            ...
+
+        @property
+        def info(self) -> dict[str, Untyped]:
+            """See `Factor.info`."""
             ...
 
     def update(self, C: MatrixLike) -> Self:
@@ -120,6 +129,85 @@ class Updates:
         """Return the factor of A - C C^H as a copy; see `downdate`."""
         return self.copy().downdate(C)
 
+    def solve_plus(
+        self,
+        b: Untyped,
+        C: MatrixLike,
+        sign: int = 1,
+        *,
+        D: MatrixLike | None = None,
+        refine: int | None = None,
+        return_info: bool = False,
+    ) -> Untyped:
+        """Solve (A + sign C D^H) x = b without a change of the factor, by Woodbury's formula.
+
+        It works with the factors of all kinds and backends and with any C. It takes a solve for
+        each column of C and of b, and a few more for the condition number; vectors are on the host.
+
+        Parameters
+        ----------
+        b : array (n,) or (n, r), or sparse (n, r)
+            As for `solve`.
+        C : array (n,) or (n, k), or sparse (n, k)
+        sign : {1, -1}
+        D : array or sparse array of C's shape, optional
+            C by default.
+        refine, return_info
+            As for `solve`. Refinement corrects errors of Woodbury's formula too.
+
+        Returns
+        -------
+        x : array of b's shape and kind, in the common scalar type of A, b, C and D
+        info : SolveInfo
+            If `return_info`: its errors and condition number are those of the changed system.
+
+        Raises
+        ------
+        ValueError, TypeError, NonFiniteInputError
+            If shapes do not fit, `sign` is neither 1 nor -1, A is singular, or an array has NaN or
+            infinity; as for `solve`.
+        SingularMatrixError
+            If the changed matrix is singular to working precision.
+        FactorFreedError, FactorInvalidError
+            As for `solve`.
+
+        Warns
+        -----
+        IllConditionedWarning
+            As for `solve`.
+
+        Examples
+        --------
+        >>> import frontal, numpy as np
+        >>> A = frontal.problems.convdiff2d(10)
+        >>> factor, c = frontal.factorize(A), np.ones(100)
+        >>> x = factor.solve_plus(np.ones(100), c)
+        >>> bool(np.allclose(A @ x + c * (c @ x), 1))
+        True
+        """
+        state, n = self._numbers, self._numbers.analysis.n
+        if sign not in (1, -1):
+            raise ValueError(f"sign is {sign!r}; choose 1 for A + C D^H, or -1 for A - C D^H")
+        require_refinement(state.precision, refine)
+        if state.solver.verdict.null_space is not None:
+            raise ValueError(
+                "A is singular, and Woodbury's formula needs its inverse. Try: factorize the "
+                "changed matrix"
+            )
+        dtype = np.result_type(
+            state.factor.matrix_dtype, *(scalar_type(x, "C and D") for x in (C, D) if x is not None)
+        )
+        left = sparse_columns(C, n, dtype)
+        right = left if D is None else sparse_columns(D, n, dtype, "D")
+        if left.columns != right.columns:
+            raise ValueError(f"C has {left.columns} columns and D has {right.columns}")
+        about = (lambda: self.info) if return_info else None
+        change = partial(
+            LowRankChange.scaled, C=left, D=right, sign=int(sign), dtype=np.dtype(dtype)
+        )
+        x, info = state.answer(partial(solve_changed, change, b, refine, about))
+        return x if info is None else (x, info)
+
     def _change(self, C: MatrixLike, adding: bool) -> Self:
         state = self._numbers
         _require_rotations(state)
@@ -153,13 +241,13 @@ def _changed(
     state: FactorState, C: SparseColumns, adding: bool, solver: FactorSolver
 ) -> FactorSolver:
     """Return the solver of A + C C^H, or A - C C^H, by rotations or by a new factorization."""
-    old = solver.factor.matrix
-    matrix = _new_matrix(old, C, adding)
-    update = PanelUpdate(solver.factor, matrix, C, adding)
+    update = _started(solver.factor, C, adding)
     try:
+        if not update.is_finite:
+            update.matrix.refuse_non_finite()
         factor = update.run() if update.pays else None
         if factor is None:
-            return _factorized(state, matrix, solver.verdict)
+            return _factorized(state, update.matrix, solver.verdict)
         revised = FactorSolver(Diagnosis(factor, state.singular))
         revised.examine(solver.verdict)
         update.complete()
@@ -170,22 +258,21 @@ def _changed(
         if not adding and isinstance(failure, SingularMatrixError):
             error = NotPositiveDefiniteError(failure.column)
         if not update.restored:
-            raise RestoredFactor(_factorized(state, old, solver.verdict), error) from failure
+            old = _factorized(state, solver.factor.matrix, solver.verdict)
+            raise RestoredFactor(old, error) from failure
         raise error from None
 
 
-def _new_matrix(matrix: Canonical, C: SparseColumns, adding: bool) -> Canonical:
-    """Return A + C C^H, or A - C C^H; raise if its pattern or its values do not fit."""
+def _started(factor: NumericFactor, C: SparseColumns, adding: bool) -> PanelUpdate:
+    """Return an update; raise ValueError if it does not fit into the pattern of A."""
     try:
-        new = matrix_with_products(matrix, C, adding)
+        return PanelUpdate(factor, C, adding)
     except PatternError as outside:
         raise ValueError(
             f"C C^H has an entry ({outside.row}, {outside.column}), which the pattern of A lacks. "
             "Try: solve_plus(b, C, sign), which allows any C; or factorize A with explicit zeros "
             "where later updates have entries"
         ) from None
-    new.refuse_non_finite()
-    return new
 
 
 def _factorized(state: FactorState, matrix: Canonical, before: Diagnosis) -> FactorSolver:

@@ -42,6 +42,23 @@ def first_from(indices, begin, end, row):
     return begin
 
 
+@inner
+def place_of(indptr, indices, i, j):
+    """Return the position of entry (i, j) of a matrix by columns; -1 if it is not stored."""
+    end = indptr[j + 1]
+    p = first_from(indices, indptr[j], end, i)
+    return p if p < end and indices[p] == i else np.int64(-1)
+
+
+@jit
+def diagonal_places(indptr, indices, columns):
+    """Return the positions of the diagonal entries in some columns; -1 if it is not stored."""
+    out = np.empty(columns.size, np.int64)
+    for k in range(columns.size):
+        out[k] = place_of(indptr, indices, np.int64(columns[k]), np.int64(columns[k]))
+    return out
+
+
 @brief
 def by_rows(indptr, indices):
     """Return a square pattern by rows: extents, ascending columns, and positions by columns."""

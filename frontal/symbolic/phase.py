@@ -14,7 +14,7 @@ from ..machine.lockfree_property import cached_property
 from ..machine.resources import MACHINES
 from ..machine.threads import copied
 from ..matrix.canonical import Canonical
-from ..matrix.csc import by_rows
+from ..matrix.csc import by_rows, diagonal_places
 from ..numeric.method import LU, Method
 from ..ordering import Ordering, auto
 from ..ordering.etree import EliminationTree, inverse
@@ -86,6 +86,16 @@ class Symbolic:
     def by_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The pattern by rows: extents, ascending columns, and positions in the CSC arrays."""
         return by_rows(self.indptr, self.indices)
+
+    @cached_property
+    def column_positions(self) -> np.ndarray:
+        """(n,) int32: position of each column of A in elimination order."""
+        return inverse(self.perm)
+
+    @cached_property
+    def diagonal_places(self) -> np.ndarray:
+        """(n,) int64: place of the diagonal entry of each column in elimination order; or -1."""
+        return diagonal_places(self.indptr, self.indices, self.perm)
 
     @cached_property
     def longest_column(self) -> int:

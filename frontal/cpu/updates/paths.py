@@ -74,7 +74,7 @@ def _shape(plan, s):
 
 
 @jit
-def copy_panels(plan, panel, panels, fronts, out, back):
+def copy_panels(panel, panels, fronts, out, back):
     """Copy the panels of fronts to `out`, one after the other, or `back` from there."""
     q = np.int64(0)
     for s in fronts:
@@ -113,10 +113,11 @@ def rotate_panels(plan, panel, panels, fronts, vectors, adding):
     for s in fronts:
         k, m = _shape(plan, s)
         place[s], columns, largest = columns, columns + k, max(largest, k + m)
+    width = min(np.int64(BLOCK), np.int64(vectors[0].size - 1))
     work = UpdateWorkspace(
         plan.start, plan.parent, plan.pointer, plan.rows, panel, panels,
-        np.zeros(plan.parent.size, np.uint8), place, np.zeros(BLOCK * columns, panels.dtype),
-        np.empty(BLOCK * largest, panels.dtype), np.empty(BLOCK, np.int64),
+        np.zeros(plan.parent.size, np.uint8), place, np.zeros(width * columns, panels.dtype), width,
+        np.empty(width * largest, panels.dtype), np.empty(BLOCK, np.int64),
         np.empty(BLOCK, panels.dtype), np.empty(BLOCK, panels.dtype),
         np.empty(BLOCK, panels.dtype), np.empty(BLOCK, panels.dtype), adding,
     )  # fmt: skip
@@ -139,7 +140,7 @@ def _run_block(work, fronts, vectors, first):
         for p in range(begin, end):
             s = _front_of(work.start, rows[p])
             r = work.place[s] + rows[p] - work.start[s]
-            work.vectors[BLOCK * r + t] += values[p]
+            work.vectors[work.width * r + t] += values[p]
     failed = _INTACT
     for s in fronts:
         if work.reached[s] and failed == _INTACT:
@@ -172,21 +173,21 @@ def _gather(work, s, k, ld):
     Return their number.
     """
     count, bits, w = 0, work.reached[s], work.vectors
-    for t in range(BLOCK):
+    for t in range(work.width):
         if bits >> t & 1:
             work.active[count] = t
             count += 1
-    first = BLOCK * work.place[s]
+    first = work.width * work.place[s]
     for j in range(k):
         for t in range(count):
-            p = first + BLOCK * j + work.active[t]
+            p = first + work.width * j + work.active[t]
             work.local[t * ld + j] = w[p]
             w[p] = 0
     above = np.int64(s)
     for q in range(work.pointer[s], work.pointer[s + 1]):
         above = _ancestor(work, above, work.rows[q])
         i = k + q - work.pointer[s]
-        p = BLOCK * (work.place[above] + work.rows[q] - work.start[above])
+        p = work.width * (work.place[above] + work.rows[q] - work.start[above])
         for t in range(count):
             work.local[t * ld + i] = w[p + work.active[t]]
     return count
@@ -199,7 +200,7 @@ def _scatter(work, s, k, ld, count):
     for q in range(work.pointer[s], work.pointer[s + 1]):
         above = _ancestor(work, above, work.rows[q])
         i = k + q - work.pointer[s]
-        p = BLOCK * (work.place[above] + work.rows[q] - work.start[above])
+        p = work.width * (work.place[above] + work.rows[q] - work.start[above])
         for t in range(count):
             work.vectors[p + work.active[t]] = work.local[t * ld + i]
 

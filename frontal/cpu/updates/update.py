@@ -1,4 +1,4 @@
-"""An update of the panels of a Cholesky factor, with its cost, its checks and its undoing."""
+"""An update of a Cholesky factor: new values, new panels, the checks of both and their undoing."""
 
 from __future__ import annotations
 
@@ -6,22 +6,30 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...backend.host_memory import require_available
 from ...backend.protocol import Health, NumericFactor
 from ...matrix.canonical import Canonical
 from ...numeric.method import CHOLESKY
 from ..factor import CpuFactor
 from .paths import copy_panels, paths_of, rotate_panels
-from .record import MAX_ROTATIONS, UpdateRecord, assess, rotation_seconds
-from .vectors import SparseColumns, add_products, in_elimination_order
+from .record import (
+    MAX_ROTATIONS,
+    UpdateRecord,
+    assess,
+    refactorization_seconds,
+    rotation_seconds,
+)
+from .vectors import SparseColumns, add_at, in_elimination_order, products_in, put_back
+from .workspace import BLOCK
 
 _rotate_panels: Callable[..., int] = rotate_panels
-_add_products: Callable[..., tuple[int, int]] = add_products
+_Products = tuple[np.ndarray, np.ndarray, tuple[int, int]]
+_products_in: Callable[..., _Products] = products_in
+_assess: Callable[..., tuple[float, float]] = assess
 
 
 def has_rotations(factor: NumericFactor) -> bool:
-    """Return whether updates rotate the panels of a factor: Cholesky's in A's precision, on a CPU."""
-    cholesky = isinstance(factor, CpuFactor) and factor.symbolic.method is CHOLESKY
+    """Return whether updates rotate panels: of Cholesky on the CPU, in the precision of A."""
+    cholesky = isinstance(factor, CpuFactor) and factor.symbolic.method == CHOLESKY
     return cholesky and factor.dtype == factor.matrix_dtype
 
 
@@ -33,95 +41,118 @@ class PatternError(Exception):
         self.row, self.column = row, column
 
 
-def matrix_with_products(matrix: Canonical, C: SparseColumns, adding: bool) -> Canonical:
-    """Return A + C C^H, or A - C C^H, in the pattern of A.
-
-    Raises
-    ------
-    PatternError
-        If an entry of C C^H is not stored in A.
-    """
-    data = matrix.data.copy()
-    row, column = _add_products(matrix.indptr, matrix.indices, data, tuple(C), adding)
-    if row >= 0:
-        raise PatternError(row, column)
-    arrays = matrix.indptr, matrix.indices, data
-    return Canonical(*arrays, matrix.n, matrix.method, matrix.hermitian, owned=True)
-
-
 class PanelUpdate:
-    """The update of a factor to that of another matrix of its pattern.
+    """The update of a factor of A to that of A + C C^H or A - C C^H.
 
     Parameters
     ----------
     factor : NumericFactor
         With rotations, see `has_rotations`.
-    matrix : Canonical
-        A + C C^H, or A - C C^H.
     C : SparseColumns
         Rows in the numbering of A.
     adding : bool
 
     Attributes
     ----------
+    matrix : Canonical
+        The new matrix.
     restored : bool
         The panels are those of A.
+
+    Raises
+    ------
+    PatternError
+        If an entry of C C^H is not stored in A.
     """
 
-    def __init__(
-        self, factor: NumericFactor, matrix: Canonical, C: SparseColumns, adding: bool
-    ) -> None:
+    def __init__(self, factor: NumericFactor, C: SparseColumns, adding: bool) -> None:
         assert isinstance(factor, CpuFactor)
+        matrix, plan = factor.matrix, factor.symbolic.plan
+        places, products, outside = _products_in(matrix.indptr, matrix.indices, tuple(C), adding)
+        if outside[0] >= 0:
+            raise PatternError(*outside)
         if factor.updates is None:
             factor.updates = UpdateRecord.for_symbolic(factor.symbolic)
-        self._factor, self._record, self.adding = factor, factor.updates, adding
-        self.restored = True
-        self._matrix, self._vectors = matrix, in_elimination_order(C, factor.updates.position)
-        fronts, self._entries, self._size = paths_of(factor.symbolic.plan, self._vectors.rows)
-        self._fronts, self._saved = fronts, np.empty(0, factor.dtype)
+        self._factor, self._record, self._adding = factor, factor.updates, adding
+        self._vectors = in_elimination_order(C, self._record.position)
+        self._fronts, self._entries, self._size = paths_of(plan, self._vectors.rows)
+        self._places, self._before = places, np.empty_like(products)
+        self._support = self._vectors.rows, np.empty(self._vectors.rows.size)
+        self._saved: np.ndarray | None = None
+        self.restored, self.matrix = True, self._new_matrix(products)
+
+    def _new_matrix(self, products: np.ndarray) -> Canonical:
+        """Return the new matrix; its values replace those of A in place if nobody else has them."""
+        old, record = self._factor.matrix, self._record
+        data = old.data if record.private and "A" not in vars(old) else old.data.copy()
+        add_at(data, self._places, products, self._before, record.diagonal, *self._support)
+        return Canonical(
+            old.indptr, old.indices, data, old.n, old.method, old.hermitian, owned=True
+        )  # fmt: skip
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the new values are finite."""
+        return bool(np.isfinite(self.matrix.data[self._places]).all())
 
     @property
     def pays(self) -> bool:
         """Whether the rotations are expected to take less time than a refactorization."""
-        return rotation_seconds(self._entries, self._vectors.count) < self._record.seconds
+        count = self._vectors.columns
+        if count <= BLOCK:  # one pass: less than the factorization of the same fronts
+            return True
+        seconds = refactorization_seconds(self._factor.symbolic.plan)
+        return rotation_seconds(self._entries, count) < seconds
 
     def run(self) -> NumericFactor | None:
         """Return the factor of the new matrix in the same panels; None if it is not accurate."""
-        factor, panels = self._factor, self._factor.panels
-        plan, panel, fronts = factor.symbolic.plan, factor.panel, self._fronts
-        if self.adding and not self._assess(False)[1] <= MAX_ROTATIONS:
+        factor, known = self._factor, self._factor.health()
+        if self._adding and not self._assess(False)[1] <= MAX_ROTATIONS:
             return None
-        if not self.adding:
-            require_available(self._size * panels.itemsize)
-            self._saved = np.empty(self._size, factor.dtype)
-            copy_panels(plan, panel, panels, fronts, self._saved, False)
-        known, self.restored = factor.health(), False
-        failed = _rotate_panels(plan, panel, panels, fronts, tuple(self._vectors), self.adding)
+        if not self._adding:
+            saved = self._record.memory(self._size, factor.dtype)
+            self._copy(saved, False)
+            self._saved = saved
+        self.restored = False
+        plan, vectors = factor.symbolic.plan, tuple(self._vectors)
+        args = factor.panel, factor.panels, self._fronts, vectors, self._adding
+        failed = _rotate_panels(plan, *args)
         ratio, largest = (0.0, np.inf) if failed >= 0 else self._assess(False)
         if not largest <= MAX_ROTATIONS:
-            self.undo()
+            self._restore_panels()
             return None
-        result = factor.with_matrix(self._matrix)
+        result = factor.with_matrix(self.matrix)
         ratio = min(ratio, known.pivot_ratio)
         if ratio * ratio >= np.finfo(factor.dtype).eps:  # a bound is enough if no pivot is small
             result.known = Health(ratio)
         return result
 
     def undo(self) -> None:
-        """Restore the panels, unless C C^H was added: their copy takes as long as the update."""
-        factor = self._factor
-        if not (self.adding or self.restored):
-            args = factor.symbolic.plan, factor.panel, factor.panels, self._fronts
-            copy_panels(*args, self._saved, True)
-            self.restored = True
+        """Restore the values, and the panels after a downdate.
+
+        An update has no copy of the panels, which takes as long as the rotations.
+        """
+        data = self._factor.matrix.data
+        if data is self.matrix.data:
+            put_back(data, self._places, self._before)
+        self._restore_panels()
 
     def complete(self) -> None:
         """Record the rotations of an accepted update."""
         self._assess(True)
+        self._record.private = True
+
+    def _restore_panels(self) -> None:
+        if self._saved is not None:
+            self._copy(self._saved, True)
+            self._saved, self.restored = None, True
+
+    def _copy(self, saved: np.ndarray, back: bool) -> None:
+        factor = self._factor
+        copy_panels(factor.panel, factor.panels, self._fronts, saved, back)
 
     def _assess(self, write: bool) -> tuple[float, float]:
         factor, record = self._factor, self._record
-        return assess(
-            factor.symbolic.plan.start, factor.panel, factor.panels, self._fronts, record.diagonal,
-            factor.matrix.data, self._matrix.data, record.errors, self._vectors.count, write,
-        )  # fmt: skip
+        arrays = factor.symbolic.plan.start, factor.panel, factor.panels
+        values = record.diagonal, self.matrix.data, record.errors
+        return _assess(arrays, self._fronts, *values, self._support, self._vectors.columns, write)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...compile.jit import inner, jit
-from ...matrix.csc import first_from
+from ...compile.jit import allocating, jit
+from ...matrix.csc import place_of
 
 
 class SparseColumns(NamedTuple):
@@ -26,7 +26,7 @@ class SparseColumns(NamedTuple):
     values: np.ndarray
 
     @property
-    def count(self) -> int:
+    def columns(self) -> int:
         """Number of vectors."""
         return self.indptr.size - 1
 
@@ -66,45 +66,68 @@ def _in_elimination_order(indptr, rows, values, position):
     return out
 
 
-@inner
-def _place_of(indptr, indices, i, j):
-    """Return the position of entry (i, j) of a matrix by columns; -1 if it is not stored."""
-    end = indptr[j + 1]
-    p = first_from(indices, indptr[j], end, i)
-    return p if p < end and indices[p] == i else np.int64(-1)
-
-
 @jit
-def add_products(indptr, indices, data, C, adding):
-    """Add C C^H to the values of a matrix by columns, or subtract it, with exact symmetry.
+def products_in(indptr, indices, C, adding):
+    """Return C C^H, or its negative, as values to be added to those of A, by columns.
 
-    Return row and column of the first entry of C C^H that is not stored, or (-1, -1).
+    Returns
+    -------
+    places : int64 array
+        Their positions among the values of A; repeated ones are summed. Transposed entries have
+        conjugate values in the same order, so that a Hermitian matrix stays exactly Hermitian.
+    values : array of the scalar type
+    outside : (int, int)
+        Row and column of the first entry that A does not store, or (-1, -1).
     """
     extent, rows, values = C
+    total, q, none = 0, 0, np.int64(-1)
+    for t in range(extent.size - 1):
+        total += (extent[t + 1] - extent[t]) ** 2
+    limit = min(total, 4 * indices.size + 4)  # first attempts often end at an entry outside
+    places, products = np.empty(limit, np.int64), np.empty(limit, values.dtype)
     for t in range(extent.size - 1):
         for b in range(extent[t], extent[t + 1]):
             j, y = np.int64(rows[b]), np.conj(values[b] if adding else -values[b])
             for a in range(b, extent[t + 1]):
-                i = np.int64(rows[a])
-                p, q = _place_of(indptr, indices, i, j), _place_of(indptr, indices, j, i)
-                if p < 0 or q < 0:
-                    return (i, j) if p < 0 else (j, i)
-                product = values[a] * y
-                if a == b:
-                    data[p] += product.real
-                else:
-                    data[p] += product
-                    data[q] += np.conj(product)
-    return np.int64(-1), np.int64(-1)
+                i, product = np.int64(rows[a]), values[a] * y
+                below, above = place_of(indptr, indices, i, j), place_of(indptr, indices, j, i)
+                if below < 0 or above < 0:
+                    return places, products, (i, j) if below < 0 else (j, i)
+                if q + 2 > places.size and q < total:
+                    places, products = _larger(places), _larger(products)
+                places[q], products[q] = below, product if a > b else product.real
+                q += 1
+                if a > b:
+                    places[q], products[q] = above, np.conj(product)
+                    q += 1
+    return places[:q], products[:q], (none, none)
+
+
+@allocating
+def _larger(array):
+    """Return an array of twice the size that begins with the entries of another."""
+    out = np.empty(2 * array.size + 2, array.dtype)
+    out[: array.size] = array
+    return out
 
 
 @jit
-def diagonal_places(indptr, indices, perm):
-    """Return the position of each diagonal entry among the values of A, in elimination order.
+def add_at(data, places, values, before, diagonal, rows, old):
+    """Add values to data at some places.
 
-    Every diagonal entry is stored, as in a matrix with a Cholesky factor.
+    On return `before` contains data[places] as they were, and `old` the moduli of the diagonal
+    entries data[diagonal[rows]] as they were.
     """
-    out = np.empty(perm.size, np.int64)
-    for k in range(perm.size):
-        out[k] = _place_of(indptr, indices, np.int64(perm[k]), np.int64(perm[k]))
-    return out
+    for p in range(rows.size):
+        old[p] = data[diagonal[rows[p]]].real
+    for p in range(places.size):
+        before[p] = data[places[p]]
+    for p in range(places.size):
+        data[places[p]] += values[p]
+
+
+@jit
+def put_back(data, places, before):
+    """Undo `add_at`."""
+    for p in range(places.size):
+        data[places[p]] = before[p]

@@ -23,8 +23,10 @@ class UpdateWorkspace(NamedTuple):
     place : (f,) int64 array
         Number of the first pivot row of each front on a path among the rows of `vectors`.
     vectors : array of the scalar type
-        Entry of vector t in row r at ``BLOCK * r + t``; zero outside of the paths, so that only
+        Entry of vector t in row r at ``width * r + t``; zero outside of the paths, so that only
         rows of their fronts are stored.
+    width : int
+        Number of vectors, at most `BLOCK`.
     local : array of the scalar type
         The vectors in the rows of one front, one after the other.
     active : (BLOCK,) int64 array
@@ -45,6 +47,7 @@ class UpdateWorkspace(NamedTuple):
     reached: np.ndarray
     place: np.ndarray
     vectors: np.ndarray
+    width: int
     local: np.ndarray
     active: np.ndarray
     keep: np.ndarray

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -9,8 +11,8 @@ import numpy as np
 
 from .._typing import MatrixLike, Untyped
 from ..backend.protocol import NumericFactor, PivotFailure
-from ..cpu.updates.update import PanelUpdate, PatternError, has_rotations
-from ..cpu.updates.vectors import SparseColumns
+from ..cpu.updates.row_change import RowChange
+from ..cpu.updates.update import PanelChange, PanelUpdate, PatternError, has_rotations
 from ..errors import FactorMemoryError, NotPositiveDefiniteError, SingularMatrixError
 from ..matrix.canonical import Canonical
 from .attempt import Attempt
@@ -40,6 +42,8 @@ class Updates:
         def copy(self) -> Self:
             """See `Factor.copy`."""
             ...
+
+        solve: Callable[..., Untyped]
 
         @property
         def info(self) -> dict[str, Untyped]:
@@ -129,6 +133,88 @@ class Updates:
         """Return the factor of A - C C^H as a copy; see `downdate`."""
         return self.copy().downdate(C)
 
+    def rowadd(self, i: int, column: MatrixLike) -> Self:
+        """Replace row and column i of A by `column`, in place; its conjugate is the row.
+
+        The factor changes along the path of column i, and in row i: two rotations, see Davis,
+        Hager, "Row modifications of a sparse Cholesky factorization" (SIAM J. Matrix Anal. Appl.
+        26, 2005). CHOLMOD's function of this name requires a row of the identity before.
+
+        Parameters
+        ----------
+        i : int
+            In ``range(n)``.
+        column : array (n,), or sparse (n,) or (n, 1)
+            Entries outside of the pattern of A are zero.
+
+        Returns
+        -------
+        factor : Factor
+            This one.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If the new matrix is not positive definite to working precision; as for `downdate`.
+        ValueError
+            If an entry is not stored in A, or the diagonal entry is not real; as for `update`.
+        IndexError, TypeError, NonFiniteInputError
+            If i is not in the range; as for `update`.
+
+        Examples
+        --------
+        >>> import frontal, scipy.sparse as sp
+        >>> factor = frontal.factorize(sp.csc_array([[4.0, 1.0], [1.0, 3.0]]), kind="spd")
+        >>> factor.rowadd(1, [2.0, 5.0]).A.toarray()
+        array([[4., 2.],
+               [2., 5.]])
+        """
+        state = self._numbers
+        _require_rotations(state)
+        n = state.analysis.n
+        if not isinstance(i, numbers.Integral) or isinstance(i, bool):
+            raise TypeError(f"i is {i!r}; it is the number of a row, an integer")
+        if not 0 <= i < n:
+            raise IndexError(f"i is {i}, but rows and columns are numbered from 0 to {n - 1}")
+        columns = sparse_columns(column, n, state.factor.matrix_dtype, "column")
+        if columns.columns != 1:
+            raise ValueError(f"column has {columns.columns} columns; it must be ({n},) or ({n}, 1)")
+        if np.imag(columns.values[columns.rows == i]).any():
+            raise ValueError(f"column[{i}] is not real, as the diagonal of a Hermitian matrix is")
+        state.revise(partial(_changed, state, lambda x: RowChange(x, int(i), columns), False))
+        return self
+
+    def rowdel(self, i: int) -> Self:
+        """Replace row and column i of A by those of the identity, in place.
+
+        Parameters
+        ----------
+        i : int
+            In ``range(n)``.
+
+        Returns
+        -------
+        factor : Factor
+            This one.
+
+        Raises
+        ------
+        ValueError, IndexError, TypeError
+            As for `rowadd`.
+
+        Examples
+        --------
+        >>> import frontal
+        >>> factor = frontal.factorize(frontal.problems.poisson2d(5)).rowdel(7)
+        >>> x = factor.solve(range(25))
+        >>> float(x[7])
+        7.0
+        """
+        unit = np.zeros(self._numbers.analysis.n)
+        if isinstance(i, numbers.Integral) and 0 <= i < unit.size:
+            unit[i] = 1
+        return self.rowadd(i, unit)
+
     def solve_plus(
         self,
         b: Untyped,
@@ -201,6 +287,8 @@ class Updates:
         right = left if D is None else sparse_columns(D, n, dtype, "D")
         if left.columns != right.columns:
             raise ValueError(f"C has {left.columns} columns and D has {right.columns}")
+        if not (left.values.size and right.values.size):
+            return self.solve(b, refine=refine, return_info=return_info)
         about = (lambda: self.info) if return_info else None
         change = partial(
             LowRankChange.scaled, C=left, D=right, sign=int(sign), dtype=np.dtype(dtype)
@@ -213,7 +301,9 @@ class Updates:
         _require_rotations(state)
         columns = sparse_columns(C, state.analysis.n, state.factor.matrix_dtype)
         if columns.values.size:
-            state.revise(partial(_changed, state, columns, adding))
+            state.revise(
+                partial(_changed, state, lambda x: PanelUpdate(x, columns, adding), adding)
+            )
         return self
 
 
@@ -238,10 +328,16 @@ def _require_rotations(state: FactorState) -> None:
 
 
 def _changed(
-    state: FactorState, C: SparseColumns, adding: bool, solver: FactorSolver
+    state: FactorState,
+    start: Callable[[NumericFactor], PanelChange],
+    adding: bool,
+    solver: FactorSolver,
 ) -> FactorSolver:
-    """Return the solver of A + C C^H, or A - C C^H, by rotations or by a new factorization."""
-    update = _started(solver.factor, C, adding)
+    """Return the solver of a changed matrix, by rotations or by a new factorization.
+
+    If `adding`, the matrix is positive definite in exact arithmetic.
+    """
+    update = _started(solver.factor, start)
     try:
         if not update.is_finite:
             update.matrix.refuse_non_finite()
@@ -263,15 +359,15 @@ def _changed(
         raise error from None
 
 
-def _started(factor: NumericFactor, C: SparseColumns, adding: bool) -> PanelUpdate:
-    """Return an update; raise ValueError if it does not fit into the pattern of A."""
+def _started(factor: NumericFactor, start: Callable[[NumericFactor], PanelChange]) -> PanelChange:
+    """Return a change; raise ValueError if it does not fit into the pattern of A."""
     try:
-        return PanelUpdate(factor, C, adding)
+        return start(factor)
     except PatternError as outside:
         raise ValueError(
-            f"C C^H has an entry ({outside.row}, {outside.column}), which the pattern of A lacks. "
-            "Try: solve_plus(b, C, sign), which allows any C; or factorize A with explicit zeros "
-            "where later updates have entries"
+            f"the change has an entry ({outside.row}, {outside.column}), which the pattern of A "
+            "lacks. Try: solve_plus(b, C, sign), which allows any C; or factorize A with explicit "
+            "zeros where later changes have entries"
         ) from None
 
 

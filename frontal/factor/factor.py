@@ -39,9 +39,8 @@ class Factor(Versioned, Derivatives, InverseQueries, FactorParts, GaussianDensit
     Created by `frontal.factorize` or `Analysis.factorize`. A factor stores a copy of A's values for
     residuals: later changes of A have no effect. Factor, values, right-hand sides and solutions
     stay on the GPU if it computed them. Pickles are on the host and can be loaded only by the
-    version that wrote them; do not load untrusted ones. With ``precision="mixed"`` factors, with L,
-    U, D and `diag`, are in single precision until a query needs double: determinants, inertia and
-    entries of the inverse.
+    version that wrote them; do not load untrusted ones. With ``precision="mixed"`` L, U, D and
+    `diag` are in single precision until a query needs double: determinants, entries of the inverse.
     """
 
     def __init__(self, state: FactorState, order: ValueMap | None = None) -> None:

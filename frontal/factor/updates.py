@@ -10,17 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._typing import MatrixLike, Untyped
-from ..backend.protocol import NumericFactor, PivotFailure
 from ..cpu.updates.row_change import RowChange
-from ..cpu.updates.update import PanelChange, PanelUpdate, PatternError, has_rotations
-from ..errors import FactorMemoryError, NotPositiveDefiniteError, SingularMatrixError
-from ..matrix.canonical import Canonical
-from .attempt import Attempt
-from .diagnosis import Diagnosis
+from ..cpu.updates.update import PanelUpdate
 from .mixed import require_refinement
-from .solve import FactorSolver
 from .sparse_columns import scalar_type, sparse_columns
-from .state import FactorState, RestoredFactor
+from .state import FactorState
 from .woodbury import LowRankChange, solve_changed
 
 if TYPE_CHECKING:
@@ -114,6 +108,11 @@ class Updates:
         ValueError, TypeError, NonFiniteInputError
             As for `update`.
 
+        Warns
+        -----
+        IllConditionedWarning
+            If so much of a diagonal entry is removed that less than two of its digits are correct.
+
         Examples
         --------
         >>> import frontal, numpy as np
@@ -170,7 +169,7 @@ class Updates:
                [2., 5.]])
         """
         state = self._numbers
-        _require_rotations(state)
+        require_rotations(state)
         n = state.analysis.n
         if not isinstance(i, numbers.Integral) or isinstance(i, bool):
             raise TypeError(f"i is {i!r}; it is the number of a row, an integer")
@@ -181,7 +180,7 @@ class Updates:
             raise ValueError(f"column has {columns.columns} columns; it must be ({n},) or ({n}, 1)")
         if np.imag(columns.values[columns.rows == i]).any():
             raise ValueError(f"column[{i}] is not real, as the diagonal of a Hermitian matrix is")
-        state.revise(partial(_changed, state, lambda x: RowChange(x, int(i), columns), False))
+        state.revise(partial(changed, state, lambda x: RowChange(x, int(i), columns), False))
         return self
 
     def rowdel(self, i: int) -> Self:
@@ -298,86 +297,8 @@ class Updates:
 
     def _change(self, C: MatrixLike, adding: bool) -> Self:
         state = self._numbers
-        _require_rotations(state)
+        require_rotations(state)
         columns = sparse_columns(C, state.analysis.n, state.factor.matrix_dtype)
         if columns.values.size:
-            state.revise(
-                partial(_changed, state, lambda x: PanelUpdate(x, columns, adding), adding)
-            )
+            state.revise(partial(changed, state, lambda x: PanelUpdate(x, columns, adding), adding))
         return self
-
-
-def _require_rotations(state: FactorState) -> None:
-    """Raise ValueError unless the panels of a factor can be rotated."""
-    factor = state.factor
-    if state.solver.verdict.null_space is not None:
-        reason = "the matrix is singular"
-    elif has_rotations(factor):
-        return
-    elif state.analysis.method != "cholesky":
-        reason = f"the method is {state.analysis.method}"
-    elif factor.backend != "cpu":
-        reason = "the factor is on a GPU"
-    else:
-        reason = "the factor is in single precision and the matrix in double"
-    raise ValueError(
-        f"{reason}, but updates change factors of Cholesky on the CPU in the precision of the "
-        "matrix. Try: solve_plus(b, C, sign), which solves with A + sign C C^H by any factor, or "
-        "refactorize with the new values"
-    )
-
-
-def _changed(
-    state: FactorState,
-    start: Callable[[NumericFactor], PanelChange],
-    adding: bool,
-    solver: FactorSolver,
-) -> FactorSolver:
-    """Return the solver of a changed matrix, by rotations or by a new factorization.
-
-    If `adding`, the matrix is positive definite in exact arithmetic.
-    """
-    update = _started(solver.factor, start)
-    try:
-        if not update.is_finite:
-            update.matrix.refuse_non_finite()
-        factor = update.run() if update.pays else None
-        if factor is None:
-            return _factorized(state, update.matrix, solver.verdict)
-        revised = FactorSolver(Diagnosis(factor, state.singular))
-        revised.examine(solver.verdict)
-        update.complete()
-        return revised
-    except Exception as failure:
-        update.undo()
-        error = failure
-        if not adding and isinstance(failure, SingularMatrixError):
-            error = NotPositiveDefiniteError(failure.column)
-        if not update.restored:
-            old = _factorized(state, solver.factor.matrix, solver.verdict)
-            raise RestoredFactor(old, error) from failure
-        raise error from None
-
-
-def _started(factor: NumericFactor, start: Callable[[NumericFactor], PanelChange]) -> PanelChange:
-    """Return a change; raise ValueError if it does not fit into the pattern of A."""
-    try:
-        return start(factor)
-    except PatternError as outside:
-        raise ValueError(
-            f"the change has an entry ({outside.row}, {outside.column}), which the pattern of A "
-            "lacks. Try: solve_plus(b, C, sign), which allows any C; or factorize A with explicit "
-            "zeros where later changes have entries"
-        ) from None
-
-
-def _factorized(state: FactorState, matrix: Canonical, before: Diagnosis) -> FactorSolver:
-    """Return the solver of a new factor by Cholesky, in memory of its own."""
-    analysis = state.analysis
-    attempt = Attempt(matrix, analysis, state.singular, state.memory, renewed=True)
-    try:
-        return attempt.run(None, None, before)
-    except PivotFailure as failure:
-        raise NotPositiveDefiniteError(int(analysis.perm[failure.position])) from None
-    except MemoryError as error:
-        raise FactorMemoryError.from_error(error) from None

@@ -15,7 +15,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -166,7 +165,7 @@ def solve_changed(
     change: Callable[[NumericFactor], LowRankChange],
     b: Untyped,
     steps: int | None,
-    about: Callable[[], dict[str, Any]] | None,
+    about: Callable[[], dict[str, Untyped]] | None,
     solver: FactorSolver,
 ) -> tuple[Untyped, SolveInfo | None]:
     """Solve as `Factor.solve_plus`; `about` returns the fields of `SolveInfo` on the factor."""

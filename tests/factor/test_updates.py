@@ -173,6 +173,26 @@ def test_large_update_and_its_downdate_factorize_anew():
     assert abs(factor.A - A).max() <= 2.0**40 * np.finfo("f8").eps
 
 
+def test_entry_without_digits_warns():
+    factor, c = frontal.factorize(problems.poisson2d(8)), np.zeros(64)
+    c[5] = 1e8
+    factor.update(c)
+    with pytest.warns(frontal.IllConditionedWarning, match="becomes 2e"):
+        factor.downdate(c)
+    assert_same_factor(factor, factor.A)
+
+
+def test_members_of_a_batch_are_updated_alone():
+    A = sp.csc_array(problems.poisson2d(6))
+    batch = frontal.factorize_batch(A, np.stack([A.data, 2 * A.data, 3 * A.data]))
+    b, c = np.ones((3, 36)), np.zeros(36)
+    c[[3, 4]] = 1, -2
+    X = batch.solve(b)
+    factor = batch[1].update(c)
+    assert np.allclose(2 * A @ factor.solve(b[1]) + c * (c @ factor.solve(b[1])), b[1])
+    assert np.array_equal(batch.solve(b), X)
+
+
 def test_many_rotations_factorize_anew(monkeypatch):
     monkeypatch.setattr(update, "MAX_ROTATIONS", 5)
     A, pairs = positive_definite("f8", 30, 0.1, 0)

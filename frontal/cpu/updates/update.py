@@ -62,6 +62,9 @@ class PanelChange(ABC):
         assert isinstance(factor, CpuFactor)
         if factor.updates is None:
             factor.updates = UpdateRecord.for_symbolic(factor.symbolic)
+            if factor.storage is None and factor.panels.base is not None:  # those of a batch
+                factor.panels = factor.panels.copy()
+        self._known = factor.health()  # before the values change
         self._factor, self._record, self.restored = factor, factor.updates, True
         self._fronts, self._entries, self._size = _paths_of(factor.symbolic.plan, positions)
         self._support = positions[:0], np.empty(0)  # rows of changed diagonal entries
@@ -77,6 +80,13 @@ class PanelChange(ABC):
         """Whether the new values are finite."""
         return True
 
+    @property
+    def cancellation(self) -> float:
+        """Largest ratio of a diagonal entry of A to the new one."""
+        rows, old = self._support
+        new = np.real(self.matrix.data[self._record.diagonal[rows]])
+        return float((old / new).max(initial=0.0))
+
     @abstractmethod
     def _apply(self) -> bool:
         """Change the panels; return whether all pivots are positive."""
@@ -89,7 +99,7 @@ class PanelChange(ABC):
 
     def run(self) -> NumericFactor | None:
         """Return the factor of the new matrix in the same panels; None if it is not accurate."""
-        factor, known = self._factor, self._factor.health()
+        factor = self._factor
         if not self._saves and not self._assess(False)[1] <= MAX_ROTATIONS:
             return None
         if self._saves:
@@ -102,7 +112,7 @@ class PanelChange(ABC):
             self._restore_panels()
             return None
         result = factor.with_matrix(self.matrix)
-        ratio = min(ratio, known.pivot_ratio)
+        ratio = min(ratio, self._known.pivot_ratio)
         if ratio * ratio >= np.finfo(factor.dtype).eps:  # a bound is enough if no pivot is small
             result.known = Health(ratio)
         return result

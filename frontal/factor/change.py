@@ -95,8 +95,8 @@ def _warn_of_cancellation(update: PanelChange) -> None:
     if lost > THRESHOLDS.warned:
         warn(
             f"a diagonal entry becomes {update.cancellation:.0e} times smaller, so that its "
-            f"relative error may be {min(lost, 1.0):.0e}. Try: refactorize with values that were not "
-            "added to larger ones",
+            f"relative error may be {min(lost, 1.0):.0e}. Try: refactorize with values that were "
+            "never added to larger ones",
             IllConditionedWarning,
         )
 

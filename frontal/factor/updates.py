@@ -12,6 +12,7 @@ import numpy as np
 from .._typing import MatrixLike, Untyped
 from ..cpu.updates.row_change import RowChange
 from ..cpu.updates.update import PanelUpdate
+from .change import changed, require_rotations
 from .mixed import require_refinement
 from .sparse_columns import scalar_type, sparse_columns
 from .state import FactorState

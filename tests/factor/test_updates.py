@@ -133,17 +133,19 @@ def test_failed_downdate_leaves_all_bits(dtype, excess):
     c = np.zeros((40, 9), dtype)
     c[i, 8] = np.sqrt(1 / factor.diag_inv()[i].real) * (1 + excess)
     c[pairs[0], 0] = 0.1
+    factor.update(c[:, :8]).downdate(c[:, :8])  # the values are now changed in place
     numeric = factor._numbers.factor
     panels, values = numeric.panels.copy(), numeric.matrix.data.copy()
     errors, b = factor._numbers.factor.updates.errors.copy(), np.ones(40, dtype)
     x = factor.solve(b)
+    assert "A" not in vars(numeric.matrix)
     with pytest.raises(frontal.NotPositiveDefiniteError) as caught:
         factor.downdate(c)
     assert caught.value.column is not None
     assert np.array_equal(factor._numbers.factor.panels, panels)
     assert np.array_equal(factor._numbers.factor.matrix.data, values)
     assert np.array_equal(factor._numbers.factor.updates.errors, errors)
-    assert factor.version == 1
+    assert factor.version == 3
     assert np.array_equal(factor.solve(b), x)
     factor.downdate(c[:, :8])
     assert_same_factor(factor, factor.A)
@@ -177,7 +179,7 @@ def test_entry_without_digits_warns():
     factor, c = frontal.factorize(problems.poisson2d(8)), np.zeros(64)
     c[5] = 1e8
     factor.update(c)
-    with pytest.warns(frontal.IllConditionedWarning, match="becomes 2e"):
+    with pytest.warns(frontal.IllConditionedWarning, match="times smaller"):
         factor.downdate(c)
     assert_same_factor(factor, factor.A)
 

@@ -143,13 +143,13 @@ class PatternEntries:
         known = self.symbolic.signs
         if known.size:
             return self.device.upload(known) if out is None else out
-        out = self.device.xp.zeros(self.n, np.int8) if out is None else out
+        signs: Array = self.device.xp.zeros(self.n, np.int8) if out is None else out
         if self.nnz:
             inputs = np.int32(self.n), self.pointer, self.index, self.perm, values
             self.pattern.system_launch(
-                "signs", np.dtype(values.dtype), self.n, *inputs, out, LONG=self.long
+                "signs", np.dtype(values.dtype), self.n, *inputs, signs, LONG=self.long
             )()
-        return out
+        return signs
 
     @property
     def columns(self) -> tuple[Value, ...]:

@@ -17,6 +17,7 @@ from .factor.analysis import Analysis
 from .factor.factor import Factor
 from .factor.mixed import require_refinement
 from .factor.quasidefinite import required_signs
+from .factor.schur_index import host_backend, require_same_schur, required_index
 from .matrix.canonical import Canonical, on_device, prepare_rhs
 from .matrix.complete import to_canonical, warn_of_lone_triangle
 from .symbolic.phase import SymbolicOptions
@@ -146,6 +147,7 @@ def analyze(
     triangle: str | None = None,
     signs: ArrayLike | None = None,
     regularize: bool = True,
+    schur: ArrayLike | None = None,
 ) -> Analysis:
     """Order A and plan its factorization, for all matrices with its pattern.
 
@@ -167,6 +169,9 @@ def analyze(
         For ``kind="quasidefinite"``: replace pivots that lack their sign by ones of sqrt(eps) times
         the largest entry of their column; `Factor.perturbed_pivots` counts them, and solutions are
         refined. If False, such a matrix raises `NotQuasidefiniteError`.
+    schur : (k,) int array or (n,) bool array, optional
+        Unknowns, in any order, that are eliminated last: `Factor.schur` is the dense Schur
+        complement onto them. The factorization is then computed on the CPU.
 
     Returns
     -------
@@ -189,7 +194,7 @@ def analyze(
     ('cholesky', 512)
     """
     options = AnalysisOptions(
-        kind, ordering, backend, reuse, progress, signs=signs, regularize=regularize
+        kind, ordering, backend, reuse, progress, signs=signs, regularize=regularize, schur=schur
     )
     return analyzed(A, options, triangle=triangle, check_finite=check_finite)
 
@@ -225,6 +230,7 @@ def factorize(
     memory: str | float = "auto",
     signs: ArrayLike | None = None,
     regularize: bool = True,
+    schur: ArrayLike | None = None,
 ) -> Factor:
     """Factorize A, for many solves.
 
@@ -236,7 +242,7 @@ def factorize(
     A : sparse matrix or array, (n, n)
     analysis : Analysis, optional
         Of a matrix with the same pattern; replaces ``kind``, ``ordering``, ``backend``, ``reuse``.
-    kind, ordering, backend, reuse, check_finite, progress, triangle, signs, regularize
+    kind, ordering, backend, reuse, check_finite, progress, triangle, signs, regularize, schur
         As for `analyze`.
     singular : {"raise", "warn", "allow"}
         What to do if A is singular to working precision: less than 2 eps from a matrix of lower
@@ -288,9 +294,10 @@ def factorize(
     more: dict[str, Any] = {"singular": singular, "precision": precision, "memory": memory}
     more["progress"] = progress
     if analysis is not None:
+        require_same_schur(schur, analysis)
         return analysis.factorize(A, triangle=triangle, check_finite=check_finite, **more)
     options = AnalysisOptions(
-        kind, ordering, backend, reuse, progress, signs=signs, regularize=regularize
+        kind, ordering, backend, reuse, progress, signs=signs, regularize=regularize, schur=schur
     )
     known = options.lookup(A, triangle)
     if known is None:
@@ -301,7 +308,7 @@ def factorize(
 
 
 class AnalysisOptions(NamedTuple):
-    """The options of `analyze`; for the last three see `SymbolicOptions`."""
+    """The options of `analyze`; for the last four see `SymbolicOptions`."""
 
     kind: str
     ordering: ArrayLike
@@ -311,13 +318,14 @@ class AnalysisOptions(NamedTuple):
     alone: bool = True
     signs: ArrayLike | None = None
     regularize: bool = True
+    schur: ArrayLike | None = None
 
     @property
     def allow_cache(self) -> bool:
         """Whether these options, except `kind`, are those of the cached analyses."""
         automatic = isinstance(self.ordering, str) and self.ordering == "auto"
         plain = automatic and (self.reuse, self.progress) == (1, None)
-        plain = plain and self.signs is None and self.regularize
+        plain = plain and self.signs is None and self.regularize and self.schur is None
         return plain and self.backend in _CACHED_BACKENDS
 
     def lookup(self, A: MatrixLike, triangle: str | None) -> tuple[Canonical, Analysis] | None:
@@ -339,12 +347,13 @@ class AnalysisOptions(NamedTuple):
         if not isinstance(ordering, str):
             perm, ordering = np.asarray(ordering), "given"
         signs = required_signs(self.signs, matrix)
-        more = {"alone": self.alone, "signs": signs, "regularize": self.regularize}
+        schur = required_index(self.schur, matrix.n)
+        more = {"alone": self.alone, "signs": signs, "regularize": self.regularize, "schur": schur}
         try:
             return Analysis.from_matrix(
                 matrix,
                 choices=SymbolicOptions(ordering, perm, self.reuse, **more),
-                backend=self.backend,
+                backend=self.backend if schur is None else host_backend(self.backend),
                 fallback=_falls_back(self.kind, matrix),
                 progress=self.progress,
             )

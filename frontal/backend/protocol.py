@@ -15,9 +15,10 @@ from ..matrix.value_map import ValueMap
 from ..numeric.linear_system import FastSolution, LinearSystem, Vectors
 from ..numeric.method import Method
 from ..symbolic.matching import Matching
-from ..symbolic.phase import Progress, Symbolic
+from ..symbolic.phase import Symbolic
 from ..symbolic.plan import Plan
 from ..symbolic.scaling import Scaling, ScalingRequest
+from ..symbolic.stage_timer import Progress
 from .memory_limit import Memory
 
 
@@ -31,6 +32,14 @@ class PivotFailure(Exception):  # noqa: N818 - no error if LDL^H follows
 
 class DelayFailure(Exception):  # noqa: N818 - no error if another attempt follows
     """Too many delayed columns in the fronts that should eliminate them."""
+
+
+class SchurPivotFailure(DelayFailure):
+    """Columns of A without pivots before those of the Schur complement."""
+
+    def __init__(self, columns: np.ndarray) -> None:
+        super().__init__(columns)
+        self.columns = columns
 
 
 class ColumnPivotFailure(Exception):  # noqa: N818 - no error if LU by fronts follows

@@ -12,6 +12,7 @@ from ..numeric.method import Method
 from ..symbolic.plan import Plan
 from .axpy import add, add_row, add_scattered, clear
 from .blas import Routines
+from .shared_state import PERTURBED, REPLACED_BEFORE_SCHUR
 
 MAX_LEAF_COLUMNS, MAX_LEAF_ROWS = 2, 32  # of a leaf without a contribution block
 
@@ -73,6 +74,9 @@ class HostWorkspace(NamedTuple):
     delays : Delays
     signs : (n,) int8 array
         Signs of D in elimination order, for a method with known signs; 0 for unknown ones.
+    schur : (k * k,) array of the scalar type
+        On return the last front before its elimination, by columns, if it is the Schur complement
+        of the others; else empty.
     state : int64 array
         Shared words of the team, see `shared_state`.
     """
@@ -94,6 +98,7 @@ class HostWorkspace(NamedTuple):
     scratch_size: int
     delays: Delays
     signs: np.ndarray
+    schur: np.ndarray
     state: np.ndarray
 
 
@@ -105,6 +110,32 @@ def shape(work, s):
     if work.method.pivots:
         k += work.delays.received[s]
     return k, plan.pointer[s + 1] - plan.pointer[s]
+
+
+@inner
+def is_schur_root(work, s):
+    """Return whether front s is the Schur complement of all others."""
+    return work.schur.size > 0 and s == work.plan.parent.size - 1
+
+
+@inner
+def is_below_schur(work, s):
+    """Return whether front s must eliminate all its columns before the Schur complement."""
+    last = work.plan.parent.size - 1
+    if work.schur.size == 0 or s == last:
+        return False
+    return work.plan.parent[s] < 0 or work.plan.parent[s] == last
+
+
+@inner
+def copy_schur(work, s):
+    """Copy the assembled front s to the Schur complement."""
+    k = np.int64(work.plan.start[s + 1] - work.plan.start[s])
+    panel = work.panel[s]
+    for j in range(k):
+        for i in range(j if work.method.one_triangle else 0, k):
+            work.schur[j * k + i] = work.panels[panel + j * k + i]
+    work.state[REPLACED_BEFORE_SCHUR] = work.state[PERTURBED]
 
 
 @inner

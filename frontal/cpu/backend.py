@@ -15,6 +15,7 @@ from ..backend.protocol import (
     NumericFactor,
     PivotFailure,
     Progress,
+    SchurPivotFailure,
     panel_offsets,
 )
 from ..compile import tile_queue, workers
@@ -32,8 +33,9 @@ from .blas_limit import single_threaded_blas
 from .factor import CpuFactor
 from .factorize import run
 from .finalize import FactorPlan, finalize
-from .layout import HostLayout, footprint, refuse_beyond
+from .layout import HostLayout, footprint, has_schur_root, refuse_beyond
 from .ldl import front as ldl
+from .schur import columns_without_pivots, schur_block
 from .signs import pivot_signs
 from .small import warmup
 from .small.factorize import MAX_SMALL_COLUMNS, MAX_SMALL_LU_COLUMNS, SmallFactorizer
@@ -77,6 +79,7 @@ class CpuBackend:
         self._layouts: dict[int, HostLayout] = {}
         most = MAX_SMALL_COLUMNS if symbolic.method.one_triangle else MAX_SMALL_LU_COLUMNS
         self._small = 0 < symbolic.n <= most and self._flops <= _INLINE_FLOPS
+        self._small = self._small and symbolic.schur is None
         self._small_factorizers: dict[np.dtype, SmallFactorizer] = {}
         self._factorizations = 0
 
@@ -84,7 +87,8 @@ class CpuBackend:
         """Return the layout of panels and contribution blocks for a number of threads."""
         if threads not in self._layouts:
             plan, method = self.symbolic.plan, self.symbolic.method
-            self._layouts[threads] = HostLayout.for_plan(plan, method, threads)
+            last = has_schur_root(self.symbolic)
+            self._layouts[threads] = HostLayout.for_plan(plan, method, threads, last)
         return self._layouts[threads]
 
     def factorize(
@@ -127,12 +131,15 @@ class CpuBackend:
                 run(work, *cut, True, 0, np.zeros(1, np.int32))
         else:
             run_team(member, threads, state, symbolic.plan.parent.size, progress)
+        if state[shared_state.FAILURE] < shared_state.CRAMPED:
+            raise SchurPivotFailure(columns_without_pivots(symbolic, work))
         if state[shared_state.FAILURE] == shared_state.CRAMPED:
             raise DelayFailure
         if state[shared_state.FAILURE] != shared_state.NO_FAILURE:
             raise PivotFailure(int(state[shared_state.FAILURE]) - 1)
         place, host_factor = finalize(FactorPlan(symbolic, self.panel, self.device), work)
         factor = CpuFactor(symbolic.with_values(unscaled, hermitian), host_factor, scaling, place)
+        factor.schur = schur_block(symbolic, work, factor)
         if place.symbolic is symbolic:
             factor.storage, factor.arena = work.panels, work.arena if previous else None
         return factor
@@ -179,6 +186,7 @@ class CpuBackend:
                 allowed=delaying,
             )
         scratch = ldl.SCRATCH_ENTRIES if method.indefinite else 0
+        schur = 0 if self.symbolic.schur is None else self.symbolic.schur.size
         return HostWorkspace(
             method=method,
             plan=plan,
@@ -197,6 +205,7 @@ class CpuBackend:
             scratch_size=scratch,
             delays=delays._replace(allowed=delaying),
             signs=pivot_signs(self.symbolic, values),
+            schur=np.empty(schur * schur, dtype),
             state=state,
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..compile.atomics import fetch_add
 from ..compile.jit import inner, view
-from .assembly import add_column, received_columns, shape
+from .assembly import add_column, is_below_schur, received_columns, shape
 from .shared_state import NAMES_END, PANELS_END
 
 _REPLACED = 0.75  # pivots below eps to this power, relative to their column, are replaced
@@ -157,7 +157,7 @@ def _add_delayed_row(work, s, c, j, row):
 @inner
 def must_finish(work, s):
     """Return whether front s cannot delay columns."""
-    return work.plan.parent[s] < 0 or not work.delays.allowed
+    return work.plan.parent[s] < 0 or not work.delays.allowed or is_below_schur(work, s)
 
 
 @inner

@@ -7,7 +7,7 @@ import numpy as np
 from ..compile.atomics import fetch_add, load, store
 from ..compile.jit import inner
 from ..compile.tile_queue import DONE, claim, close_phase, finish_tile, open_phase
-from .assembly import add_entries, received_columns, shape
+from .assembly import add_entries, is_below_schur, received_columns, shape
 from .blas import yield_thread
 from .cholesky import front as cholesky
 from .constants import by_method
@@ -165,8 +165,18 @@ def _eliminate_cholesky(work, s, rank, shared, info):
 
 
 @inner
+def _lacks_pivots(work, s, done, info):
+    """Record that columns of front s from `done` on have no pivots; return False."""
+    work.delays.eliminated[s], info[0] = done, -1
+    return False
+
+
+@inner
 def _eliminate_lu(work, s, rank, shared, info):
-    """Eliminate columns of front s with stable pivots; return False if `make_list` fails."""
+    """Eliminate columns of front s with stable pivots.
+
+    Return False if `make_list` fails, or as `_eliminate_ldl`.
+    """
     k, m = shape(work, s)
     done = k
     if k + m <= lu_threshold.MAX_THRESHOLD_ROWS:
@@ -180,7 +190,10 @@ def _eliminate_lu(work, s, rank, shared, info):
         done = lu_threshold.eliminate_by_threshold(work, s, _LOOSE)
         if done < k and must_finish(work, s):
             least = replacement(work, s)
-            fetch_add(work.state, PERTURBED, lu_threshold.replace_rest(work, s, done, least))
+            replaced = lu_threshold.replace_rest(work, s, done, least)
+            if replaced > 0 and is_below_schur(work, s):
+                return _lacks_pivots(work, s, done, info)
+            fetch_add(work.state, PERTURBED, replaced)
             done = k
     work.delays.eliminated[s] = done
     if work.delays.listed[s] >= 0:
@@ -190,7 +203,10 @@ def _eliminate_lu(work, s, rank, shared, info):
 
 @inner
 def _eliminate_ldl(work, s, rank, shared, info):
-    """Eliminate the columns of front s that have stable pivots; return True."""
+    """Eliminate the columns of front s that have stable pivots.
+
+    Return False if a front below a Schur complement has columns without an acceptable pivot.
+    """
     k, m = shape(work, s)
     if work.delays.listed[s] < 0:
         order = order_of(work, s)
@@ -202,7 +218,11 @@ def _eliminate_ldl(work, s, rank, shared, info):
         done = _eliminate_blocks(work, s, rank, shared)
     elif k > ldl_windows.WIDTH:
         done = ldl_windows.eliminate_windows(work, s, rank)
-    done = ldl_threshold.eliminate_rest(work, s, done, k)
+    done = ldl_threshold.eliminate_rest(work, s, done, k, k + m)
+    if done < k and is_below_schur(work, s):
+        done = ldl_threshold.eliminate_before_schur(work, s, done)
+        if done < k:
+            return _lacks_pivots(work, s, done, info)
     if done < k and must_finish(work, s):
         least = replacement(work, s)
         fetch_add(work.state, PERTURBED, ldl_threshold.replace_rest(work, s, done, least))

@@ -20,6 +20,7 @@ from ..symbolic.scaling import Scaling
 from .finalize import FactorPlan
 from .host_factor import HostNumericFactor, largest_part
 from .host_system import host_system, matrix_of
+from .schur import SchurBlock, SchurSubstitution
 from .signs import largest_term
 from .small.solve import MAX_SMALL_UNKNOWNS, SmallSolver
 from .small.warmup import CallCounter
@@ -68,6 +69,7 @@ class CpuFactor(HostNumericFactor):
         self.storage: np.ndarray | None = None
         self.arena: np.ndarray | None = None
         self.updates: UpdateRecord | None = None  # since the first update of the panels
+        self.schur: SchurBlock | None = None
 
     def __getstate__(self) -> dict[str, object]:
         none = dict.fromkeys(("arena", "storage", "_diagonal", "maker", "table"))
@@ -114,6 +116,7 @@ class CpuFactor(HostNumericFactor):
         place = FactorPlan(self.symbolic, self.panel, self.device)
         twin = CpuFactor(self.matrix, host, self.scaling, place)
         twin.updates = None if self.updates is None else self.updates.copy()
+        twin.schur = self.schur  # never changed
         return twin
 
     def with_matrix(self, matrix: Canonical) -> CpuFactor:
@@ -216,6 +219,10 @@ class CpuFactor(HostNumericFactor):
     def _numbers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         diagonal = self.diagonal() if self.symbolic.method.indefinite else self._coupling
         return self.panels, self.pivots, diagonal, self._coupling
+
+    def schur_solver(self) -> SchurSubstitution:
+        """Return the substitutions before and after the Schur complement; `schur` is not None."""
+        return SchurSubstitution(self._substitution("N"), self.symbolic)
 
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
         """See `NumericFactor`."""

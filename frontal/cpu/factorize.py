@@ -24,7 +24,7 @@ from ..compile.tile_queue import (
     open_phase,
 )
 from ..numeric.method import CHOLESKY, LDLH, LDLT, LU, SIGNED_LDLH, Method
-from .assembly import HostWorkspace, assemble_leaf, is_leaf, shape
+from .assembly import HostWorkspace, assemble_leaf, copy_schur, is_leaf, is_schur_root, shape
 from .blas import yield_thread
 from .by_reference import reference
 from .cholesky import front as cholesky
@@ -63,11 +63,14 @@ def _factor_front(work, s, rank, shared, info):
     """Assemble and factor front s.
 
     Return False if a pivot of Cholesky is not positive; info[0] is then its column in the front,
-    from 1. For other methods, return False if the delayed columns of children do not fit.
+    from 1. For other methods, return False if the delayed columns of children do not fit; if
+    info[0] is negative, if the front lacks pivots that no Schur complement can have.
     """
     if is_leaf(work, s):
         assemble_leaf(work, s)
         fetch_add(work.state, PROGRESS, 1)
+        if is_schur_root(work, s):
+            copy_schur(work, s)
         done = eliminate_leaf(work, s, info)
         return done or (work.method.pivots and eliminate_front(work, s, rank, ALONE, info))
     if not receive_delayed(work, s):
@@ -76,6 +79,8 @@ def _factor_front(work, s, rank, shared, info):
     size = tile_size(work, s)
     shared = shared and k + m >= MIN_TILED_ORDER
     assemble_front(work, s, rank, shared)
+    if is_schur_root(work, s):
+        copy_schur(work, s)
     fetch_add(work.state, PROGRESS, 1)
     square_root = not work.method.indefinite and not work.method.pivots
     if square_root and k + m <= cholesky.MAX_LOOP_ROWS:
@@ -93,8 +98,10 @@ def _factor_front(work, s, rank, shared, info):
 
 @inner
 def _report(work, s, info):
-    """Record the failed column of A, from 1, or `CRAMPED`; keep the least of all threads."""
+    """Record the failed column of A, from 1, `CRAMPED`, or ~s; keep the least of all threads."""
     column = np.int64(CRAMPED if work.method.pivots else info[0] + work.plan.start[s])
+    if work.method.pivots and info[0] < 0:
+        column, info[0] = ~np.int64(s), 0
     fetch_min(work.state, FAILURE, column)
 
 

@@ -52,15 +52,20 @@ class HostLayout:
     per_thread: int
 
     @classmethod
-    def for_plan(cls, plan: Plan, method: Method, threads: int) -> HostLayout:
-        """Cut the tree for `threads` and lay out all panels and contribution blocks."""
-        low, root, top = cut_tree(plan, threads)
+    def for_plan(cls, plan: Plan, method: Method, threads: int, last: bool = False) -> HostLayout:
+        """Cut the tree for `threads` and lay out all panels and contribution blocks.
+
+        If `last`, the last front is above all subtrees, so that it is factorized after the others.
+        """
+        low, root, top = cut_tree(plan, threads, last)
         block, local, shared, per_thread = lay_out_blocks(plan, low, root, top)
         panel = panel_offsets(plan, method)
         return cls(panel, low, root, top, block, local, int(shared), int(per_thread))
 
 
-def cut_tree(plan: Plan, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def cut_tree(
+    plan: Plan, threads: int, last: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return `split_subtrees` of a plan for a number of threads.
 
     One thread needs no cut: the whole tree is one sequence in postorder, which takes the least
@@ -70,7 +75,17 @@ def cut_tree(plan: Plan, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
         none = np.empty(0, np.int32)
         return none, none, np.arange(plan.parent.size, dtype=np.int32)
     flops = front_flops(plan.start, plan.pointer)
-    return split_subtrees(plan.parent, flops, _SUBTREES_PER_THREAD * threads)
+    if not last:
+        return split_subtrees(plan.parent, flops, _SUBTREES_PER_THREAD * threads)
+    end = plan.parent.size - 1
+    parent = np.where(plan.parent[:-1] == end, -1, plan.parent[:-1]).astype(np.int32)
+    low, root, top = split_subtrees(parent, flops[:-1].copy(), _SUBTREES_PER_THREAD * threads)
+    return low, root, np.append(top, np.int32(end))
+
+
+def has_schur_root(symbolic: Symbolic) -> bool:
+    """Return whether the last front is a Schur complement."""
+    return symbolic.schur is not None and symbolic.schur.size > 0
 
 
 def footprint(
@@ -93,7 +108,7 @@ def footprint(
         return _columns_footprint(symbolic, symbolic.columns, dtype, values)
     plan, method, n = symbolic.plan, symbolic.method, symbolic.n
     layout, nnz, item = (
-        HostLayout.for_plan(plan, method, threads),
+        HostLayout.for_plan(plan, method, threads, has_schur_root(symbolic)),
         symbolic.indices.size,
         dtype.itemsize,
     )
@@ -104,8 +119,9 @@ def footprint(
     cut = layout.low, layout.root, layout.top
     places = layout.panel, layout.panel, layout.block, layout.local, *cut
     index = (*plan, symbolic.indptr, symbolic.indices, *places)
+    schur = 0 if symbolic.schur is None else symbolic.schur.size**2
     parts = {
-        "factor": int(layout.panel[-1]) * item + nnz * values.itemsize + vectors,
+        "factor": (int(layout.panel[-1]) + schur) * item + nnz * values.itemsize + vectors,
         "contribution": blocks * item + changed + lists,
         "index": sum(array.nbytes for array in index) + 3 * symbolic.perm.nbytes,
     }

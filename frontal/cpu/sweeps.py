@@ -293,30 +293,33 @@ def _leave(place, scale, x, X):
 
 
 @inner
-def _solve_block(factors, transposed, conjugated, B, X, x, buffer):
-    """Run `substitute` for vectors that are swept together."""
-    into, by, out, back = (
-        factors.row_place,
-        factors.row_scale,
-        factors.column_place,
-        factors.column_scale,
-    )
+def solve_forward(factors, transposed, conjugated, B, x, buffer):
+    """Permute and scale right-hand sides, the rows of B, to x, and run the forward sweep."""
+    into, by = factors.row_place, factors.row_scale
     if transposed:
-        into, by, out, back = out, back, into, by
+        into, by = factors.column_place, factors.column_scale
     width = B.shape[0]
     _enter(into, by, B, x)
-    one_triangle, unit, conjugate = factors.one_triangle, factors.unit, factors.conjugate
-    if conjugated != (conjugate and transposed):
+    if conjugated != (factors.conjugate and transposed):
         _conjugate(x)
     # with two panels, L is used in the forward sweep of A and the backward sweep of A^T
-    lower = one_triangle or not transposed
-    _sweep(factors, x, width, buffer, lower, lower and unit, False)
+    lower = factors.one_triangle or not transposed
+    _sweep(factors, x, width, buffer, lower, lower and factors.unit, False)
+
+
+@inner
+def solve_backward(factors, transposed, conjugated, x, X, buffer):
+    """Divide x by D, run the backward sweep, and permute and scale x to the rows of X."""
+    out, back = factors.column_place, factors.column_scale
+    if transposed:
+        out, back = factors.row_place, factors.row_scale
+    width, conjugate = X.shape[0], factors.conjugate
     if factors.indefinite:
         _divide(x, width, factors.diagonal, factors.subdiagonal, conjugate)
     if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
         _conjugate(x)
-    lower = one_triangle or transposed
-    _sweep(factors, x, width, buffer, lower, lower and unit, True)
+    lower = factors.one_triangle or transposed
+    _sweep(factors, x, width, buffer, lower, lower and factors.unit, True)
     if conjugated != (conjugate and not transposed):
         _conjugate(x)
     _leave(out, back, x, X)
@@ -341,7 +344,8 @@ def substitute(factors, transposed, conjugated, B, X):
     for first in range(0, B.shape[0], most):
         last = min(first + most, B.shape[0])
         vectors = x[: n * (last - first)]
-        _solve_block(factors, transposed, conjugated, B[first:last], X[first:last], vectors, buffer)
+        solve_forward(factors, transposed, conjugated, B[first:last], vectors, buffer)
+        solve_backward(factors, transposed, conjugated, vectors, X[first:last], buffer)
 
 
 class Steps(NamedTuple):

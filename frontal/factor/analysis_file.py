@@ -24,6 +24,7 @@ from ..symbolic.serialize import (
     read_outcome,
     record,
     record_fronts,
+    with_schur,
 )
 from ..symbolic.validate import check_permutation
 from .analyzed import Analyzed
@@ -138,6 +139,8 @@ def _analysis(cls: type[Kept], archive: Archive) -> Kept:
         choices=_choices(archive, header, outcome),
         fallback=header["fallback"],
     )
+    if outcome.symbolic.schur is not None and header["backend"] != "cpu":
+        raise ValueError("its header is inconsistent: a Schur complement is computed on the CPU")
     backend = header["first_backend"]
     if (backend is None) != (header["amendments"] == 0):
         raise ValueError("its header is inconsistent: amendments and first_backend disagree")
@@ -146,6 +149,8 @@ def _analysis(cls: type[Kept], archive: Archive) -> Kept:
     symbolic = outcome.symbolic
     pattern = symbolic.indptr, symbolic.indices
     first = read_fronts(archive, symbolic.n, symbolic.method, pattern, _FIRST_PREFIX)
+    if symbolic.schur is not None:
+        first = with_schur(first, symbolic.schur)
     before = replace(analysis, symbolic=first, backend=backend)
     return replace(analysis, first=before, amendments=header["amendments"])
 
@@ -162,4 +167,5 @@ def _choices(
         signs = np.empty_like(symbolic.signs)
         signs[symbolic.perm] = symbolic.signs
     chosen = header["chosen"], perm, header["reuse"], header["pairs"]
-    return SymbolicOptions(*chosen, signs=signs, regularize=header["regularize"])
+    more = {"regularize": header["regularize"], "schur": symbolic.schur}
+    return SymbolicOptions(*chosen, signs=signs, **more)

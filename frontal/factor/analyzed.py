@@ -35,14 +35,14 @@ from ..symbolic.disk_cache import cached_symbolic_phase
 from ..symbolic.matching import Matching
 from ..symbolic.phase import (
     PhaseOptions,
-    Progress,
-    StageTimer,
     Symbolic,
     SymbolicOptions,
     frontal_phase,
 )
 from ..symbolic.plan import Plan, front_flops
 from ..symbolic.preprocess import Preprocessing
+from ..symbolic.stage_timer import Progress, StageTimer
+from .schur_index import host_backend
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -311,6 +311,7 @@ class Analyzed(Versioned):
 
         For a GPU an analysis by columns is replaced by one with fronts.
         """
+        backend = backend if self.symbolic.schur is None else host_backend(backend)
         return replace(self.frontal if backend == "gpu" else self, backend=backend)
 
     def analyzed_for(self, backend: str, matrix: Canonical) -> Self:
@@ -320,7 +321,7 @@ class Analyzed(Versioned):
 
     def as_general(self, matrix: Canonical) -> Self:
         """Return the analysis of the same pattern, in the same order, for LU."""
-        choices = SymbolicOptions("given", self.perm, alone=self.choices.alone)
+        choices = self.choices.lasting._replace(ordering="given", perm=self.perm)
         return self.from_matrix(matrix, LU, choices, backend=self.backend, asked=self.choices)
 
     def as_indefinite(self) -> Self:
@@ -346,13 +347,13 @@ class Analyzed(Versioned):
         log.info("no acceptable pivots in this order: pairing each tiny diagonal entry")
         method = self.symbolic.method
         more = {"backend": self.backend, "fallback": self.fallback}
-        choices = SymbolicOptions(pairs="all", alone=self.choices.alone)
+        choices = self.choices.lasting._replace(pairs="all")
         return self.from_matrix(matrix, method, choices, **more)
 
     def unpaired(self, matrix: Canonical) -> Self:
         """Return an analysis for LU with rows moved, after pairs gave no pivots."""
         log.info("no acceptable pivots with pairs of columns: permuting rows instead")
-        choices = SymbolicOptions(pairs="none", alone=self.choices.alone)
+        choices = self.choices.lasting._replace(pairs="none")
         return self.from_matrix(matrix, LU, choices, backend=self.backend)
 
     def snapshot(self, matrix: Canonical) -> Canonical:

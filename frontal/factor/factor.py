@@ -25,6 +25,7 @@ from .inverse_queries import InverseQueries
 from .mixed import require_double, require_refinement
 from .new_values import resolve_values
 from .parts import FactorParts
+from .schur import SchurComplement
 from .state import FactorState
 from .updates import Updates
 
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Factor(Versioned, Derivatives, InverseQueries, FactorParts, GaussianDensity, Updates):
+class Factor(
+    Versioned, Derivatives, InverseQueries, FactorParts, GaussianDensity, Updates, SchurComplement
+):
     """A factorized matrix: A = L L^H, P D A D P^T = L D L^H, or P_r D_r A D_c P_c = L U.
 
     Created by `frontal.factorize` or `Analysis.factorize`. A factor stores a copy of A's values for

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from ..backend.choose import requested
 from ..backend.protocol import (
     ColumnPivotFailure,
@@ -13,6 +15,7 @@ from ..backend.protocol import (
     NumericFactor,
     PivotFailure,
     Progress,
+    SchurPivotFailure,
 )
 from ..errors import (
     FactorMemoryError,
@@ -25,6 +28,7 @@ from ..matrix.canonical import Canonical
 from ..matrix.symmetry import check_promise
 from ..numeric.method import LU
 from ..symbolic.delayed_plan import delay_to_parent, place_delayed_last
+from ..symbolic.schur import singular_block
 from .analyzed import Analyzed
 from .attempt import Attempt, LargeGrowth, NullPivotsUnproven, OutdatedMatching, SymmetryFailure
 from .diagnosis import Diagnosis
@@ -54,6 +58,10 @@ def _method_was_guess(attempt: Attempt, failure: Exception) -> bool:
 
 def _may_regularize(attempt: Attempt, failure: Exception) -> bool:
     return attempt.regularizes and _is_on_gpu(attempt, failure)
+
+
+def _has_schur(attempt: Attempt, failure: Exception) -> bool:
+    return attempt.analysis.symbolic.schur is not None
 
 
 def _moved_often(attempt: Attempt, failure: Exception) -> bool:
@@ -156,6 +164,14 @@ def _replace_pivots(attempt: Attempt, failure: DelayFailure) -> None:
     attempt.delaying = False
 
 
+def _refuse_block(attempt: Attempt, failure: DelayFailure) -> None:
+    none = np.empty(0, np.int32)
+    columns = failure.columns if isinstance(failure, SchurPivotFailure) else none
+    lack = "has" if columns.size == 1 else "have"
+    what = f"{lack} no acceptable pivot" if columns.size else "too many columns lack pivots"
+    raise singular_block(columns, what) from None
+
+
 def _continue_with_fronts(attempt: Attempt, failure: ColumnPivotFailure) -> None:
     log.info("%s by columns: continuing with fronts", failure)
     attempt.restart(attempt.analysis.frontal)
@@ -212,7 +228,9 @@ FALLBACKS: tuple[tuple[type[Exception], Callable[..., bool], Callable[..., None]
     (LargeGrowth, _moved_often, _move_as_the_cpu),
     (LargeGrowth, _always, _move_to_parents),
     (ColumnPivotFailure, _always, _continue_with_fronts),
+    (SchurPivotFailure, _is_mixed, _refactorize_in_double),
     (DelayFailure, _may_pair, _pair_all),
+    (DelayFailure, _has_schur, _refuse_block),
     (DelayFailure, _always, _replace_pivots),
     (OutdatedMatching, _always, _match_anew),
     (NullPivotsUnproven, _always, _scale_by_largest),

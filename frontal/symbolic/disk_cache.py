@@ -23,9 +23,11 @@ from ..machine.resources import MACHINES, thread_count
 from ..matrix.canonical import Canonical
 from ..numeric.method import Method
 from ..ordering import metis
-from .phase import Begin, StageTimer, SymbolicOptions, SymbolicOutcome, symbolic_phase
+from .phase import Begin, SymbolicOptions, SymbolicOutcome
 from .preprocess import looks_at_values
+from .schur import schur_phase
 from .serialize import FORMAT, read_outcome, record
+from .stage_timer import StageTimer
 
 log = logging.getLogger("frontal")
 
@@ -44,17 +46,17 @@ def cached_symbolic_phase(
     clock: StageTimer,
     ahead: Begin | None = None,
 ) -> SymbolicOutcome:
-    """Return `symbolic_phase`, from the cache folder if it is stored there."""
+    """Return `schur_phase`, from the cache folder if it is stored there."""
     folder = os.environ.get("FRONTAL_ANALYSIS_CACHE") if matrix.n >= MIN_CACHED_COLUMNS else None
     if not folder:
-        return symbolic_phase(matrix, method, choices, machine, clock, ahead)
+        return schur_phase(matrix, method, choices, machine, clock, ahead)
     limit = _limit()
     clock.start("cache")
     key = _key(matrix, method, choices, machine)
     path = Path(folder) / f"{key}{_ENDING}"
     outcome = _read(path, key, matrix)
     if outcome is None:
-        outcome = symbolic_phase(matrix, method, choices, machine, clock, ahead)
+        outcome = schur_phase(matrix, method, choices, machine, clock, ahead)
         clock.start("cache")
         _store(path, key, outcome, limit)
     clock.stop()
@@ -78,13 +80,15 @@ def _key(
 ) -> str:
     """Return a hash of all inputs of a symbolic phase."""
     values = looks_at_values(matrix, method)
+    values |= method.scaling and choices.schur is not None  # a part of A may need a matching
     machines = machine(0.0), machine(np.inf), repr(MACHINES)
     environment = thread_count(), metis.available()  # both decide which orderings are tried
     chosen = choices.ordering, choices.reuse, choices.pairs, choices.alone
+    chosen += (choices.schur is None,)
     about = SOURCES, FORMAT, matrix.n, method.name, machines, environment, chosen, values
     digest = hashlib.blake2b(repr(about).encode(), digest_size=20)
     arrays = [matrix.indptr, matrix.indices]
-    arrays += [x for x in (choices.perm, choices.signs) if x is not None]
+    arrays += [x for x in (choices.perm, choices.signs, choices.schur) if x is not None]
     if values:
         arrays.append(matrix.data)
     for array in arrays:

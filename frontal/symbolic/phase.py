@@ -3,7 +3,6 @@ without."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..machine.lockfree_property import cached_property
-from ..machine.resources import MACHINES
+from ..machine.resources import MACHINES, FrontCost
 from ..machine.threads import copied
 from ..matrix.canonical import Canonical
 from ..matrix.csc import by_rows, diagonal_places
@@ -43,6 +42,7 @@ from .plan import (
 from .postorder import FrontOrder, fronts_of
 from .preprocess import Pairs, Preprocessing, match_rows, order_matched, tied_columns
 from .rows import front_rows
+from .stage_timer import StageTimer
 
 NO_SIGNS = np.empty(0, np.int8)
 MAX_DELAYED_SHARE = 0.01  # of columns without a pivot: the CPU delays them; a GPU starts anew
@@ -70,6 +70,8 @@ class Symbolic:
         Index arrays of LU by columns.
     signs : (n,) int8 array
         Signs of the pivots in elimination order, if the user knows them; else (0,).
+    schur : (k,) int32 array or None
+        Unknowns of the Schur complement, the pivot columns of the last front unless k is 0.
     """
 
     n: int
@@ -81,6 +83,7 @@ class Symbolic:
     plan: Plan = field(repr=False)
     columns: ColumnPlan | None = field(default=None, repr=False)
     signs: np.ndarray = field(default_factory=lambda: NO_SIGNS, repr=False)
+    schur: np.ndarray | None = field(default=None, repr=False)
 
     @cached_property
     def by_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -135,6 +138,8 @@ class SymbolicOptions(NamedTuple):
         diagonal.
     regularize : bool
         Replace pivots of a quasidefinite matrix without their sign; else refuse the matrix.
+    schur : (k,) int32 array or None
+        As in `Symbolic`.
     """
 
     ordering: str = "auto"
@@ -144,6 +149,12 @@ class SymbolicOptions(NamedTuple):
     alone: bool = True
     signs: np.ndarray | None = None
     regularize: bool = True
+    schur: np.ndarray | None = None
+
+    @property
+    def lasting(self) -> SymbolicOptions:
+        """The options that other orderings keep."""
+        return SymbolicOptions(alone=self.alone, schur=self.schur)
 
 
 class SymbolicOutcome(NamedTuple):
@@ -169,7 +180,7 @@ class PhaseOptions(NamedTuple):
     ahead: Begin | None = None
 
 
-class _Ordered(NamedTuple):
+class OrderedFronts(NamedTuple):
     """A graph, its order, and the fronts of this order."""
 
     graph: Graph
@@ -205,11 +216,7 @@ def symbolic_phase(
         If the pattern is structurally singular, or stored zeros make the matrix singular.
     """
     options = PhaseOptions(method, choices, machine, clock, ahead)
-    matched = Preprocessing(None, np.arange(matrix.n, dtype=np.int32))
-    if method.scaling:
-        clock.start("matching")
-        fixed_order = choices.ordering == "given"  # cannot have pairs: LU permutes rows instead
-        matched = match_rows(matrix, method, "none" if fixed_order else choices.pairs)
+    matched = preprocessed(matrix, options)
     if not _may_be_thin(matrix, matched, options):
         return frontal_phase(matrix, matched, options)
     clock.start("graph")
@@ -226,10 +233,20 @@ def symbolic_phase(
     if blocks is not None and not between:  # its graph is the whole one
         return frontal_phase(matrix, matched, options, blocks)
     clock.start("graph")
-    whole = _ordered(_graph(matrix, matched), matched.partner, options)
+    whole = _ordered(matched_graph(matrix, matched), matched.partner, options)
     if _is_thin(matrix, matched, blocks or whole, form, options, whole.fronts):
         return _column_phase(matrix, matched, options, blocks or whole, form)
     return frontal_phase(matrix, matched, options, whole)
+
+
+def preprocessed(matrix: Canonical, options: PhaseOptions) -> Preprocessing:
+    """Match rows and columns of a matrix, if its method needs that; see `match_rows`."""
+    if not options.method.scaling:
+        return Preprocessing(None, np.arange(matrix.n, dtype=np.int32))
+    options.clock.start("matching")
+    fixed_order = options.choices.ordering == "given"  # cannot have pairs: LU permutes rows instead
+    pairs = "none" if fixed_order else options.choices.pairs
+    return match_rows(matrix, options.method, pairs)
 
 
 def _may_be_thin(matrix: Canonical, matched: Preprocessing, options: PhaseOptions) -> bool:
@@ -243,7 +260,7 @@ def _may_be_thin(matrix: Canonical, matched: Preprocessing, options: PhaseOption
 def _is_thin(
     matrix: Canonical,
     matched: Preprocessing,
-    ordered: _Ordered,
+    ordered: OrderedFronts,
     form: BlockForm | None,
     options: PhaseOptions,
     fronts: FrontOrder,
@@ -254,7 +271,9 @@ def _is_thin(
     return options.machine(flops) == "cpu" and is_faster(entries, flops, fronts, symmetric)
 
 
-def _predicted(matrix: Canonical, ordered: _Ordered, form: BlockForm | None) -> tuple[int, float]:
+def _predicted(
+    matrix: Canonical, ordered: OrderedFronts, form: BlockForm | None
+) -> tuple[int, float]:
     return predicted(matrix.n, ordered.chosen.cost, 0 if form is None else form.between)
 
 
@@ -262,7 +281,7 @@ def _column_phase(
     matrix: Canonical,
     matched: Preprocessing,
     options: PhaseOptions,
-    ordered: _Ordered,
+    ordered: OrderedFronts,
     form: BlockForm | None,
 ) -> SymbolicOutcome:
     """Return the outcome for LU by columns."""
@@ -284,17 +303,27 @@ def frontal_phase(
     matrix: Canonical,
     matched: Preprocessing,
     options: PhaseOptions,
-    ordered: _Ordered | None = None,
+    ordered: OrderedFronts | None = None,
 ) -> SymbolicOutcome:
     """Build the tree and the fronts of a matched matrix, and plan their numeric phase.
 
     Without pairs only the pattern of `matrix` is read. `ordered` is the graph in its order, if
     known.
     """
-    method, choices, machine, clock, ahead = options
+    return planned_fronts(matrix, *tied_fronts(matrix, matched, options, ordered), options)
+
+
+def tied_fronts(
+    matrix: Canonical,
+    matched: Preprocessing,
+    options: PhaseOptions,
+    ordered: OrderedFronts | None = None,
+) -> tuple[Preprocessing, OrderedFronts]:
+    """Order a matched matrix, and tie stranded columns if they are many; see `frontal_phase`."""
+    method, choices, machine, clock, _ = options
     if ordered is None:
         clock.start("graph")
-        ordered = _ordered(_graph(matrix, matched), matched.partner, options)
+        ordered = _ordered(matched_graph(matrix, matched), matched.partner, options)
     graph, chosen, fronts = ordered
     alone = _stranded(matrix, matched, fronts)
     on_cpu = machine(method.panels * chosen.cost.flops) == "cpu"
@@ -302,7 +331,16 @@ def frontal_phase(
     if alone.size > least and choices.ordering != "given":
         matched = matched.tied(matrix, alone)
         same = options._replace(choices=choices._replace(ordering=chosen.method))
-        _, chosen, fronts = _ordered(graph, matched.partner, same)
+        ordered = _ordered(graph, matched.partner, same)
+    return matched, ordered
+
+
+def planned_fronts(
+    matrix: Canonical, matched: Preprocessing, ordered: OrderedFronts, options: PhaseOptions
+) -> SymbolicOutcome:
+    """Compute the rows of ordered fronts, and plan their numeric phase."""
+    method, choices, _, clock, ahead = options
+    graph, chosen, fronts = ordered
     perm, iperm, start, tree, updates = fronts
     if ahead is not None:
         ahead(method, start, tree, np.append(0, np.cumsum(updates, dtype=np.int64)))
@@ -318,7 +356,8 @@ def frontal_phase(
     # the user may change A later
     pattern = copied(matrix.indptr), copied(matrix.indices)
     signs = NO_SIGNS if choices.signs is None else choices.signs[perm]
-    symbolic = Symbolic(matrix.n, method, *pattern, perm, row_perm, plan, signs=signs)
+    more = {"signs": signs, "schur": choices.schur}
+    symbolic = Symbolic(matrix.n, method, *pattern, perm, row_perm, plan, **more)
     ordering = replace(chosen, tree=None)  # replaced by the plan
     tiny = 0 if matched.tiny is None else int(np.count_nonzero(matched.tiny))
     return SymbolicOutcome(symbolic, ordering, matched.matching, matched.partner is not None, tiny)
@@ -330,14 +369,14 @@ def _matched_rows(matrix: Canonical, matched: Preprocessing) -> np.ndarray:
     return matched.column_of_row[matrix.indices] if moved else matrix.indices
 
 
-def _graph(matrix: Canonical, matched: Preprocessing) -> Graph:
+def matched_graph(matrix: Canonical, matched: Preprocessing) -> Graph:
     """Return the graph of A + A^T, with the rows of A permuted by the matching."""
     if (matrix.hermitian or matched.symmetric) and matched.in_place:
         return without_diagonal(matrix.indptr, matrix.indices)
     return graph_of(matrix.indptr, _matched_rows(matrix, matched))
 
 
-def _ordered(graph: Graph, partner: np.ndarray | None, options: PhaseOptions) -> _Ordered:
+def _ordered(graph: Graph, partner: np.ndarray | None, options: PhaseOptions) -> OrderedFronts:
     """Order a graph, build its elimination tree, and merge columns into fronts."""
     method, choices, machine, clock, _ = options
     clock.start("ordering")
@@ -348,16 +387,22 @@ def _ordered(graph: Graph, partner: np.ndarray | None, options: PhaseOptions) ->
     clock.start("symbolic")
     perm, iperm, parent, count = chosen.tree or EliminationTree.from_graph(graph, chosen.perm)
     tie = tied_columns(perm, iperm, partner)
-    name = machine(work * chosen.cost.flops)
+    cost = front_cost(options, chosen.cost.flops)
+    return OrderedFronts(graph, chosen, fronts_of(perm, parent, count, tie, cost))
+
+
+def front_cost(options: PhaseOptions, flops: float) -> FrontCost:
+    """Return the model of fronts on the machine for a Cholesky factorization of `flops`."""
+    method, choices, machine, _, _ = options
+    work = method.panels
+    name = machine(work * flops)
     cost = MACHINES[name].fronts
     if name == "cpu":  # LU does twice the flops per front at the same fixed cost
         cost = cost._replace(front=cost.front / work)
     # LU stores two triangles; for L·D·Lᴴ larger fronts offer more pivots, so stored zeros are free
     searched = method.one_triangle and method.pivots
     cost = cost._replace(stored=0.0 if searched else work * cost.stored)
-    if not choices.alone:
-        cost = cost._replace(latency=0.0)
-    return _Ordered(graph, chosen, fronts_of(perm, parent, count, tie, cost))
+    return cost if choices.alone else cost._replace(latency=0.0)
 
 
 def _stranded(matrix: Canonical, matched: Preprocessing, fronts: FrontOrder) -> np.ndarray:
@@ -367,30 +412,3 @@ def _stranded(matrix: Canonical, matched: Preprocessing, fronts: FrontOrder) -> 
     pattern = matrix.indptr, matrix.indices, matrix.data
     _, alone = early_and_stranded(*pattern, matched.tiny, fronts.iperm, fronts.start)
     return np.flatnonzero(alone)
-
-
-Progress = Callable[[str, float, float], None]
-
-
-class StageTimer:
-    """A timer of the stages, which reports them to the progress callback."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self.seconds: dict[str, float] = {}
-        self._progress = progress
-        self._phase = ""
-        self._since = 0.0
-
-    def start(self, phase: str) -> None:
-        self.stop()
-        self._phase, self._since = phase, time.perf_counter()
-        if self._progress:
-            self._progress(phase, 0.0, 1.0)
-
-    def stop(self) -> None:
-        if self._phase:
-            earlier = self.seconds.get(self._phase, 0.0)
-            self.seconds[self._phase] = earlier + time.perf_counter() - self._since
-            if self._progress:
-                self._progress(self._phase, 1.0, 1.0)
-            self._phase = ""

@@ -31,7 +31,7 @@ from .validate import (
 )
 
 METHODS = {method.name: method for method in (CHOLESKY, LU, LDLT, LDLH, SIGNED_LDLH)}
-FORMAT = 3  # version of the files that `read_outcome` and `frontal.factor.analysis_file` read
+FORMAT = 4  # version of the files that `read_outcome` and `frontal.factor.analysis_file` read
 _MAX_COLUMNS = 2**31 - 1  # largest n, for int32 indices
 
 Test = Callable[[object], bool]
@@ -82,6 +82,7 @@ _HEADER: dict[str, Test] = {
     "tried": _is_tried,
     "columns": is_any_of(True, False),
     "signs": is_any_of(True, False),
+    "schur": is_any_of(True, False),
 }
 _COLUMN_HEADER: dict[str, Test] = {
     "column_entries": is_count,
@@ -103,6 +104,7 @@ class _PhaseHeader(TypedDict):
     tried: dict[str, tuple[int, float, int]]
     columns: bool
     signs: bool
+    schur: bool
     column_entries: int  # if there are columns
     column_flops: float
 
@@ -131,9 +133,11 @@ def record(outcome: SymbolicOutcome) -> tuple[Header, dict[str, np.ndarray]]:
         "tried": {name: _as_list(cost) for name, cost in ordering.tried.items()},
         "columns": symbolic.columns is not None,
         "signs": symbolic.signs.size > 0,
+        "schur": symbolic.schur is not None,
     }
     arrays = {"indptr": symbolic.indptr, "indices": symbolic.indices, "order": ordering.perm}
     arrays |= {"signs": symbolic.signs} if symbolic.signs.size else {}
+    arrays |= {} if symbolic.schur is None else {"schur": symbolic.schur}
     if symbolic.columns is None:
         arrays |= record_fronts(symbolic)
     else:
@@ -173,6 +177,8 @@ def read_outcome(archive: Archive) -> SymbolicOutcome:
         symbolic = read_fronts(archive, n, method, pattern)
     if header["signs"]:
         symbolic = replace(symbolic, signs=_read_signs(archive, n, method))
+    if header["schur"]:
+        symbolic = with_schur(symbolic, archive.vector("schur", np.int32))
     return SymbolicOutcome(symbolic, ordering, matching, header["paired"], header["tiny"])
 
 
@@ -208,6 +214,20 @@ def _read_signs(archive: Archive, n: int, method: Method) -> np.ndarray:
     if not method.signed or signs.size != n or not np.isin(signs, (-1, 1)).all():
         raise ValueError(f"signs must hold {n} numbers 1 or -1, for a quasidefinite matrix")
     return signs
+
+
+def with_schur(symbolic: Symbolic, schur: np.ndarray) -> Symbolic:
+    """Return a symbolic phase from a file with these unknowns of the Schur complement.
+
+    Raise ValueError unless they are those of the last front, which is a root.
+    """
+    plan, k = symbolic.plan, schur.size
+    columns, rows = (perm[perm.size - k :] for perm in (symbolic.perm, symbolic.row_perm))
+    inside = symbolic.columns is None and k <= symbolic.n
+    inside = inside and (k == 0 or plan.start[-1] - plan.start[-2] == k)
+    if not (inside and all(np.array_equal(np.sort(schur), np.sort(x)) for x in (columns, rows))):
+        raise ValueError("schur must hold the pivot columns of the last front")
+    return replace(symbolic, schur=schur)
 
 
 def _read_permutations(archive: Archive, n: int, prefix: str = "") -> tuple[np.ndarray, np.ndarray]:

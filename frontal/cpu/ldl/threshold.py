@@ -15,7 +15,7 @@ import numpy as np
 from ...compile.jit import inner
 from ..assembly import shape
 from ..axpy import multiply, subtract, within
-from ..delays import order_of
+from ..delays import order_of, replacement
 from ..pivots import MAX_MULTIPLIER, null_bound, size_of
 from .block import conj_of, eliminate_two
 
@@ -23,8 +23,11 @@ _SINGULAR = 1e-2  # least determinant of a pivot of order 2, relative to its lar
 
 
 @inner
-def _column(a, panel, ld, last, done, j):
-    """Return column j's largest entry off the diagonal, that in rows before `last`, and its row."""
+def _column(a, panel, ld, last, rows, done, j):
+    """Return column j's largest entry off the diagonal, that in rows before `last`, and its row.
+
+    Entries behind the first `rows` do not count.
+    """
     best = 0 * abs(a[panel].real)
     inside, row = best, np.int64(-1)
     for i in range(done, j):
@@ -40,7 +43,7 @@ def _column(a, panel, ld, last, done, j):
             if size != size:
                 break
     best = inside
-    for i in range(last, ld):
+    for i in range(last, rows):
         size = size_of(a[panel + j * ld + i])
         if not size <= best:
             best = size
@@ -165,23 +168,24 @@ def eliminate_leaf(work, s, info):
 
 
 @inner
-def eliminate_rest(work, s, done, last):
+def eliminate_rest(work, s, done, last, rows):
     """Eliminate columns [done, last) of front s with stable pivots; return the new `done`.
 
-    Columns are tried in turn, until none of the remaining ones has a stable pivot.
+    Columns are tried in turn, until none of the remaining ones has a stable pivot. Pivots are
+    compared with the first `rows` entries of their columns; null columns need all entries.
     """
     a, panel, method = work.panels, work.panel[s], work.method
     k, m = shape(work, s)
     ld, null, j, failed = k + m, null_bound(work.routines), done, np.int64(0)
     while failed < last - done:
-        if j == done and _is_stable(a, panel + j * (ld + 1), ld - j, null):
+        if j == done and _is_stable(a, panel + j * (ld + 1), rows - j, null):
             _eliminate_one(work, s, j, last)
             done, j, failed = done + 1, j + 1, np.int64(0)
             continue
-        largest, inside, row = _column(a, panel, ld, last, done, j)
+        largest, inside, row = _column(a, panel, ld, last, rows, done, j)
         diagonal = size_of(a[panel + j * (ld + 1)])
         count = np.int64(0)
-        if largest <= null and diagonal <= null:
+        if largest <= null and diagonal <= null and rows == ld:
             exchange(work, s, done, j)
             _drop(work, s, done)
             count = np.int64(1)
@@ -192,8 +196,8 @@ def eliminate_rest(work, s, done, last):
         elif row >= 0 and inside > null:
             p, q = min(j, row), max(j, row)
             cp, cq = (
-                _largest_outside(a, panel, ld, done, p, q),
-                _largest_outside(a, panel, ld, done, q, p),
+                _largest_outside(a, panel, ld, rows, done, p, q),
+                _largest_outside(a, panel, ld, rows, done, q, p),
             )
             if _is_stable_pair(method, a, panel, ld, p, q, cp, cq):
                 exchange(work, s, done, p)
@@ -216,10 +220,10 @@ def _is_stable(a, at, rows, null):
 
 
 @inner
-def _largest_outside(a, panel, ld, done, j, excluded):
+def _largest_outside(a, panel, ld, rows, done, j, excluded):
     """Return the largest entry of column j off the diagonal and outside row `excluded`."""
     best = 0 * abs(a[panel].real)
-    for i in range(done, ld):
+    for i in range(done, rows):
         if i != j and i != excluded:
             size = size_of(a[panel + j * ld + i] if i > j else a[panel + i * ld + j])
             if not size <= best:
@@ -227,6 +231,23 @@ def _largest_outside(a, panel, ld, done, j, excluded):
                 if size != size:
                     break
     return best
+
+
+@inner
+def eliminate_before_schur(work, s, done):
+    """Eliminate columns of front s from `done` on with pivots stable for its pivot rows.
+
+    Return the number of eliminated columns; `done` if one has entries above eps^-0.75 in L. Growth
+    in the update rows is that of the Schur complement itself.
+    """
+    k, m = shape(work, s)
+    finished = eliminate_rest(work, s, done, k, k)
+    limit = 1 / replacement(work, s) if m > 0 else 0 * work.routines.reals[3]
+    for j in range(done, finished):
+        below = work.panel[s] + j * (k + m) + k
+        if not within(work.panels, below, m, limit):
+            return done
+    return finished
 
 
 @inner
@@ -239,7 +260,7 @@ def replace_rest(work, s, done, least):
     k, m = shape(work, s)
     replaced = 0
     for j in range(done, k):
-        largest, _, _ = _column(a, panel, k + m, k, j, j)
+        largest, _, _ = _column(a, panel, k + m, k, k + m, j, j)
         place = panel + j * (k + m + 1)
         bound = max(least * largest, work.routines.reals[3])
         if not size_of(a[place]) >= bound:

@@ -26,7 +26,7 @@ def eliminate_windows(work, s, rank):
     ld, done, end = k + m, np.int64(0), k
     while done < end:
         first, last = done, min(done + WIDTH, end)
-        done = eliminate_rest(work, s, done, last)
+        done = eliminate_rest(work, s, done, last, ld)
         if done > first and last < k:
             target = address(a) + (panel + last * (ld + 1)) * a.itemsize
             rows, columns = ld - last, k - last

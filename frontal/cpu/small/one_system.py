@@ -98,7 +98,7 @@ def one_thread_workspace(method, plan, routines, layout, dtype):
         method, plan, routines, nothing, nothing, no_columns, np.empty(entries, dtype), panel,
         block, np.zeros(fronts, np.bool_), 0, 0, np.empty(scratch, dtype),
         np.empty(2 * ldl.BLOCK * method.indefinite, np.int32), scratch, delays,
-        np.empty((plan.start[-1]) * method.signed, np.int8),
+        np.empty((plan.start[-1]) * method.signed, np.int8), nothing,
         np.empty(tile_queue.STATE_SIZE, np.int64),
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ def for_system(work, values, panels, pivots):
     return HostWorkspace(
         work.method, work.plan, work.routines, values, panels, pivots, work.arena, work.panel,
         work.block, work.local, work.shared, work.per_thread, work.scratch, work.turn,
-        work.scratch_size, work.delays, work.signs, work.state,
+        work.scratch_size, work.delays, work.signs, work.schur, work.state,
     )  # fmt: skip
 
 

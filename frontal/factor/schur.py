@@ -15,14 +15,18 @@ from .._typing import Untyped
 from ..backend.protocol import NumericFactor
 from ..cpu.factor import CpuFactor
 from ..cpu.schur import SchurBlock
-from ..errors import SingularMatrixError
+from ..errors import IllConditionedWarning, SingularMatrixError, warn
 from ..matrix.canonical import check_finite_rhs, prepare_rhs
+from ..messages import double_precision, listed
+from ..numeric.thresholds import THRESHOLDS
 from ..symbolic.phase import Symbolic
 from ..symbolic.scaling import shifted
 from .inverse_entries import finite
 from .solve import FactorSolver
 from .state import FactorState
 from .vector_blocks import of_parts
+
+_ROUNDINGS = 100  # of the terms of S v, which a cancelled row of S need not exceed
 
 
 class SchurComplement:
@@ -51,6 +55,12 @@ class SchurComplement:
         SolutionOverflowError
             If an entry is too large for its type.
 
+        Warns
+        -----
+        IllConditionedWarning
+            If S may have fewer than two correct digits, because A11 is nearly singular; not with
+            ``singular="allow"``. A random vector is expanded and condensed for this check.
+
         Examples
         --------
         >>> import frontal, scipy.sparse as sp
@@ -59,7 +69,7 @@ class SchurComplement:
         array([[ 4., -1.],
                [-1.,  5.]])
         """
-        return self._numbers.answer(lambda solver: schur_matrix(solver), certain=True)
+        return self._numbers.answer(_checked_schur, certain=True)
 
     def schur_condense(self, b: Untyped) -> Untyped:
         """Return g = b2 - A21 A11^-1 b1, the right-hand side of S x2 = g.
@@ -152,6 +162,35 @@ def schur_matrix(solver: FactorSolver) -> np.ndarray:
     out = np.empty_like(S)
     out[row[:, None], column] = S
     return finite(out)
+
+
+def _checked_schur(solver: FactorSolver) -> np.ndarray:
+    """Return the Schur complement; warn if it may have fewer than two correct digits.
+
+    For x with x2 = v and b = 0, `_condensed` (A x) is S v with A x1 computed from A itself: the
+    residual of x1 corrects the errors of the factors of A11.
+    """
+    S = schur_matrix(solver)
+    factor = solver.factor
+    index, n = factor.symbolic.schur, factor.symbolic.n
+    if index is None or not 0 < index.size < n or solver.verdict.singular != "raise":
+        return S
+    v = np.random.default_rng(0).standard_normal((index.size, 1)).astype(S.dtype)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        x = _expanded(solver, v, np.zeros((n, 1), S.dtype, order="F"))
+        difference = np.abs(S @ v - _condensed(solver, np.asfortranarray(factor.matrix.A @ x)))
+        terms = (abs(factor.matrix.A) @ np.abs(x))[index]
+        limit = THRESHOLDS.warned * (np.abs(S) @ np.abs(v))
+        limit += _ROUNDINGS * np.finfo(S.dtype).eps * terms
+    if (difference > limit).any():
+        remedies = ["add the unknowns of its null space to `schur`", *double_precision(S.dtype)]
+        warn(
+            "the Schur complement may have fewer than two correct digits. Likely cause: the matrix "
+            "without the rows and columns of `schur` is nearly singular. Try: "
+            f"{listed(remedies)}",
+            IllConditionedWarning,
+        )
+    return S
 
 
 def _known_part(xs: Untyped, symbolic: Symbolic, B: np.ndarray, ndim: int) -> np.ndarray:

@@ -1,5 +1,4 @@
-"""The symbolic phase, `symbolic_phase`: from the pattern of a matrix to a plan, with fronts or
-without."""
+"""The symbolic phase, `symbolic_phase`: from the pattern of a matrix to a plan."""
 
 from __future__ import annotations
 
@@ -241,12 +240,12 @@ def symbolic_phase(
 
 def preprocessed(matrix: Canonical, options: PhaseOptions) -> Preprocessing:
     """Match rows and columns of a matrix, if its method needs that; see `match_rows`."""
-    if not options.method.scaling:
+    method, choices, _, clock, _ = options
+    if not method.scaling:
         return Preprocessing(None, np.arange(matrix.n, dtype=np.int32))
-    options.clock.start("matching")
-    fixed_order = options.choices.ordering == "given"  # cannot have pairs: LU permutes rows instead
-    pairs = "none" if fixed_order else options.choices.pairs
-    return match_rows(matrix, options.method, pairs)
+    clock.start("matching")
+    fixed_order = choices.ordering == "given"  # cannot have pairs: LU permutes rows instead
+    return match_rows(matrix, method, "none" if fixed_order else choices.pairs)
 
 
 def _may_be_thin(matrix: Canonical, matched: Preprocessing, options: PhaseOptions) -> bool:
@@ -307,8 +306,7 @@ def frontal_phase(
 ) -> SymbolicOutcome:
     """Build the tree and the fronts of a matched matrix, and plan their numeric phase.
 
-    Without pairs only the pattern of `matrix` is read. `ordered` is the graph in its order, if
-    known.
+    Without pairs only the pattern of `matrix` is read. `ordered` may be known.
     """
     return planned_fronts(matrix, *tied_fronts(matrix, matched, options, ordered), options)
 
@@ -356,8 +354,8 @@ def planned_fronts(
     # the user may change A later
     pattern = copied(matrix.indptr), copied(matrix.indices)
     signs = NO_SIGNS if choices.signs is None else choices.signs[perm]
-    more = {"signs": signs, "schur": choices.schur}
-    symbolic = Symbolic(matrix.n, method, *pattern, perm, row_perm, plan, **more)
+    known = perm, row_perm, plan, None, signs, choices.schur
+    symbolic = Symbolic(matrix.n, method, *pattern, *known)
     ordering = replace(chosen, tree=None)  # replaced by the plan
     tiny = 0 if matched.tiny is None else int(np.count_nonzero(matched.tiny))
     return SymbolicOutcome(symbolic, ordering, matched.matching, matched.partner is not None, tiny)
@@ -393,16 +391,15 @@ def _ordered(graph: Graph, partner: np.ndarray | None, options: PhaseOptions) ->
 
 def front_cost(options: PhaseOptions, flops: float) -> FrontCost:
     """Return the model of fronts on the machine for a Cholesky factorization of `flops`."""
-    method, choices, machine, _, _ = options
-    work = method.panels
-    name = machine(work * flops)
+    method, work = options.method, options.method.panels
+    name = options.machine(work * flops)
     cost = MACHINES[name].fronts
     if name == "cpu":  # LU does twice the flops per front at the same fixed cost
         cost = cost._replace(front=cost.front / work)
     # LU stores two triangles; for L·D·Lᴴ larger fronts offer more pivots, so stored zeros are free
     searched = method.one_triangle and method.pivots
     cost = cost._replace(stored=0.0 if searched else work * cost.stored)
-    return cost if choices.alone else cost._replace(latency=0.0)
+    return cost if options.choices.alone else cost._replace(latency=0.0)
 
 
 def _stranded(matrix: Canonical, matched: Preprocessing, fronts: FrontOrder) -> np.ndarray:
@@ -410,5 +407,4 @@ def _stranded(matrix: Canonical, matched: Preprocessing, fronts: FrontOrder) -> 
     if matched.tiny is None or matched.partner is not None:
         return np.empty(0, np.int32)
     pattern = matrix.indptr, matrix.indices, matrix.data
-    _, alone = early_and_stranded(*pattern, matched.tiny, fronts.iperm, fronts.start)
-    return np.flatnonzero(alone)
+    return np.flatnonzero(early_and_stranded(*pattern, matched.tiny, *fronts[1:3])[1])

@@ -14,14 +14,9 @@ from ..symbolic.phase import Symbolic
 from .blas import routines
 from .blas_limit import single_threaded_blas
 from .by_reference import keep_alive, reference
+from .part_sweeps import Steps, substitute_part
 from .residual import as_rows, measure
-from .sweeps import (
-    MAX_LOOP_PANEL_ENTRIES,
-    Steps,
-    substitute,
-    substitute_part,
-    triangular_factors,
-)
+from .sweeps import MAX_LOOP_PANEL_ENTRIES, substitute, triangular_factors
 
 _WIDTH = 32  # right-hand sides solved together by BLAS
 _MIN_BLAS_RHS = 16  # right-hand sides from which BLAS is called although all fronts are small

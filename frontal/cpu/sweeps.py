@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compile.jit import allocating, brief, inlined, inner, jit
+from ..compile.jit import allocating, brief, inlined, inner
 from .blas import (
     LOWER,
     MINUS,
@@ -31,7 +31,6 @@ from .blas import (
     trsm,
     trsv,
 )
-from .by_reference import keep_alive, reference
 from .narrow_sweeps import MAX_NARROW_COLUMNS, solve_narrow_front
 from .small_sweeps import FrontView, solve_front, solve_front_two_rhs
 
@@ -151,7 +150,7 @@ def _backward(routines, rows, k, block, ld, x1, width, x, buffer):
 
 
 @inner
-def _sweep(factors, x, width, buffer, lower, unit, backward):
+def sweep(factors, x, width, buffer, lower, unit, backward):
     """Run one substitution over all fronts, in place.
 
     Parameters
@@ -234,13 +233,13 @@ def diagonal_of_panels(plan, panel, panels):
 
 
 @inner
-def _divide(x, width, diagonal, coupling, adjoint):
+def divide(x, width, diagonal, coupling, adjoint):
     """Solve D X = B in place, with pivots of order 1 and 2.
 
     Parameters
     ----------
     x : (n * width,) array of the scalar type
-        See `_sweep`.
+        See `sweep`.
     diagonal, coupling : (n,) arrays
         D(j, j) and D(j + 1, j).
     adjoint : bool
@@ -265,13 +264,13 @@ def _divide(x, width, diagonal, coupling, adjoint):
 
 
 @inner
-def _conjugate(x):
+def conjugate_all(x):
     for i in range(x.size):
         x[i] = np.conj(x[i])
 
 
 @inlined
-def _enter(place, scale, B, x):
+def enter(place, scale, B, x):
     """Copy the rows of B to the columns of x, row-major, in elimination order and scaled."""
     width, n = B.shape
     for low in range(0, n, _ROWS):
@@ -282,7 +281,7 @@ def _enter(place, scale, B, x):
 
 
 @inlined
-def _leave(place, scale, x, X):
+def leave(place, scale, x, X):
     """Copy the columns of x, row-major, to the rows of X, in the order of A and scaled."""
     width, n = X.shape
     for low in range(0, n, _ROWS):
@@ -299,12 +298,12 @@ def solve_forward(factors, transposed, conjugated, B, x, buffer):
     if transposed:
         into, by = factors.column_place, factors.column_scale
     width = B.shape[0]
-    _enter(into, by, B, x)
+    enter(into, by, B, x)
     if conjugated != (factors.conjugate and transposed):
-        _conjugate(x)
+        conjugate_all(x)
     # with two panels, L is used in the forward sweep of A and the backward sweep of A^T
     lower = factors.one_triangle or not transposed
-    _sweep(factors, x, width, buffer, lower, lower and factors.unit, False)
+    sweep(factors, x, width, buffer, lower, lower and factors.unit, False)
 
 
 @inner
@@ -315,14 +314,14 @@ def solve_backward(factors, transposed, conjugated, x, X, buffer):
         out, back = factors.row_place, factors.row_scale
     width, conjugate = X.shape[0], factors.conjugate
     if factors.indefinite:
-        _divide(x, width, factors.diagonal, factors.subdiagonal, conjugate)
+        divide(x, width, factors.diagonal, factors.subdiagonal, conjugate)
     if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
-        _conjugate(x)
+        conjugate_all(x)
     lower = factors.one_triangle or transposed
-    _sweep(factors, x, width, buffer, lower, lower and factors.unit, True)
+    sweep(factors, x, width, buffer, lower, lower and factors.unit, True)
     if conjugated != (conjugate and not transposed):
-        _conjugate(x)
-    _leave(out, back, x, X)
+        conjugate_all(x)
+    leave(out, back, x, X)
 
 
 @allocating
@@ -346,59 +345,3 @@ def substitute(factors, transposed, conjugated, B, X):
         vectors = x[: n * (last - first)]
         solve_forward(factors, transposed, conjugated, B[first:last], vectors, buffer)
         solve_backward(factors, transposed, conjugated, vectors, X[first:last], buffer)
-
-
-class Steps(NamedTuple):
-    """The steps of a substitution that a part of the factors needs, in this order.
-
-    Attributes
-    ----------
-    forward, divide, backward : bool
-        Whether to solve with L, with D, and with U, L^T or L^H.
-    """
-
-    forward: bool
-    divide: bool
-    backward: bool
-
-
-@inner
-def _solve_part(factors, steps, B, X, x, buffer):
-    """Run `substitute_part` for vectors that are swept together."""
-    width, one_triangle, unit = B.shape[0], factors.one_triangle, factors.unit
-    conjugate = factors.conjugate
-    _enter(factors.row_place, factors.row_scale, B, x)
-    if steps.forward:
-        _sweep(factors, x, width, buffer, True, unit, False)
-    if steps.divide and factors.indefinite:
-        _divide(x, width, factors.diagonal, factors.subdiagonal, conjugate)
-    if steps.backward:
-        if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
-            _conjugate(x)
-        _sweep(factors, x, width, buffer, one_triangle, one_triangle and unit, True)
-        if conjugate:
-            _conjugate(x)
-    _leave(factors.column_place, factors.column_scale, x, X)
-
-
-@jit
-def substitute_part(fields, steps, B, X):
-    """Solve with a part of the factors of A, as `substitute` with some of its steps.
-
-    Parameters
-    ----------
-    fields : tuple
-        Those of `TriangularFactors`.
-    steps : Steps
-    B, X : (k, n) arrays
-        A right-hand side, or a solution, in each row.
-    """
-    factors = triangular_factors(fields)
-    most, n, panels = factors.most, B.shape[1], factors.panels
-    width = min(most, B.shape[0])
-    x, buffer = np.empty(n * width, panels.dtype), np.empty(factors.widest * width, panels.dtype)
-    for first in range(0, B.shape[0], most):
-        last = min(first + most, B.shape[0])
-        vectors = x[: n * (last - first)]
-        _solve_part(reference(factors), steps, B[first:last], X[first:last], vectors, buffer)
-    keep_alive(factors)

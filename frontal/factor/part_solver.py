@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from ..backend.protocol import NumericFactor, panel_offsets
 from ..cpu.columns.arrays import ColumnPattern, ColumnValues
 from ..cpu.columns.substitution import ColumnSubstitution
+from ..cpu.part_sweeps import Steps
 from ..cpu.substitution import PartialSubstitution, ScaledPermutation, Substitution
-from ..cpu.sweeps import Steps
 from ..errors import SolutionOverflowError
 from . import extract
 from .replaced_pivots import require_exact_pivots

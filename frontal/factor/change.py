@@ -27,6 +27,8 @@ def require_rotations(state: FactorState) -> None:
     factor = state.factor
     if state.solver.verdict.null_space is not None:
         reason = "the matrix is singular"
+    elif state.analysis.symbolic.schur is not None:
+        reason = "the factor has a Schur complement, which would not change"
     elif has_rotations(factor):
         return
     elif state.analysis.method != "cholesky":

@@ -286,7 +286,7 @@ def _systems(task: Task) -> None:
     if task.backend == "cpu":
         if task.what == "lu":
             _by_columns(task)
-        _ = factor.L, factor.diag()
+        _ = factor.L, factor.diag(), factor.diag_inv(), factor.solve(b[:, :2], system="L")
         if task.what in ("ldlt", "ldlh", "lu"):
             for moving in (stokes2d(8), zero_diagonal(200)):  # pivots are delayed
                 matrix = moving.astype(A.dtype)

@@ -77,7 +77,7 @@ def test_processes_beside_each_other():
     report = json.loads(done.stdout)
     assert report["tasks"].keys() == {
         "cpu analysis", "cpu dissection", "cpu layers",
-        *(f"cpu {m} float64" for m in ("ldlt", "lu", "cholesky")),
+        *(f"cpu {m} float64" for m in ("ldlt", "lu", "signed_ldlh", "cholesky")),
     }  # fmt: skip
     assert report["folder"] == str(jit._FOLDER)
     assert report["files"] > 100
@@ -92,10 +92,10 @@ def test_one_process_and_kernels(monkeypatch, capsys):
     marked = []
     monkeypatch.setattr(worker, "mark_done", marked.append)
     report = warm.warm(["complex64"], jobs=1, progress=lambda *of: told.append(of))
-    methods = [f"{m} complex64" for m in ("ldlh", "ldlt", "lu", "cholesky")]
+    methods = [f"{m} complex64" for m in ("ldlh", "ldlt", "lu", "signed_ldlh", "cholesky")]
     there = [f"{backend} {m}" for backend in ("gpu", "cpu") for m in methods]
     assert ran == ["cpu analysis", "cpu dissection", "cpu layers", *there] == [*report["tasks"]]
-    assert told == [("compiling", k, 11) for k in range(12)]
+    assert told == [("compiling", k, 13) for k in range(14)]
     assert marked == ["cpu dissection", "cpu layers", *there]
     assert commands.main(["warm", "--jobs", "1", "--dtypes", "float32"]) == 0
     shown = capsys.readouterr().out
@@ -111,7 +111,7 @@ def test_matrices_are_what_they_stand_for(dtype):
         small, real = 1e-5 * abs(A).max(), A.dtype.kind == "f"
         symmetric, hermitian = abs(A - A.T).max() < small, abs(A - A.conj().T).max() < small
         assert symmetric == (task.what != "lu" if real else task.what == "ldlt")
-        assert hermitian == (task.what != "lu" if real else task.what in ("ldlh", "cholesky"))
+        assert hermitian == (task.what not in (("lu",) if real else ("lu", "ldlt")))
         assert np.iscomplexobj(A) == (np.any(A.data.imag != 0))
 
 

@@ -294,7 +294,7 @@ def factorize(
     more: dict[str, Any] = {"singular": singular, "precision": precision, "memory": memory}
     more["progress"] = progress
     if analysis is not None:
-        require_same_schur(schur, analysis)
+        require_same_schur(schur, analysis.symbolic.schur, analysis.n)
         return analysis.factorize(A, triangle=triangle, check_finite=check_finite, **more)
     options = AnalysisOptions(
         kind, ordering, backend, reuse, progress, signs=signs, regularize=regularize, schur=schur

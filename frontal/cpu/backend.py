@@ -139,7 +139,7 @@ class CpuBackend:
             raise PivotFailure(int(state[shared_state.FAILURE]) - 1)
         place, host_factor = finalize(FactorPlan(symbolic, self.panel, self.device), work)
         factor = CpuFactor(symbolic.with_values(unscaled, hermitian), host_factor, scaling, place)
-        factor.schur = schur_block(symbolic, work, factor)
+        factor.schur = schur_block(symbolic, work, factor.nulls, place.symbolic.perm)
         if place.symbolic is symbolic:
             factor.storage, factor.arena = work.panels, work.arena if previous else None
         return factor

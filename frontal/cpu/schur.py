@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from .by_reference import keep_alive, reference
 from .residual import as_rows
 from .substitution import Substitution
 from .sweeps import solve_backward, solve_forward, triangular_factors
-
-if TYPE_CHECKING:
-    from .factor import CpuFactor
 
 
 class SchurBlock(NamedTuple):
@@ -40,8 +37,17 @@ class SchurBlock(NamedTuple):
     replaced: int
 
 
-def schur_block(symbolic: Symbolic, work: HostWorkspace, factor: CpuFactor) -> SchurBlock | None:
+def schur_block(
+    symbolic: Symbolic, work: HostWorkspace, nulls: np.ndarray, perm: np.ndarray
+) -> SchurBlock | None:
     """Return the Schur complement of a factorization, if its analysis has one.
+
+    Parameters
+    ----------
+    symbolic : Symbolic
+    work : HostWorkspace
+    nulls, perm : int32 arrays
+        Null columns of the factor, and its elimination order.
 
     Raises
     ------
@@ -52,9 +58,9 @@ def schur_block(symbolic: Symbolic, work: HostWorkspace, factor: CpuFactor) -> S
         return None
     k = symbolic.schur.size
     before = symbolic.n - k
-    nulls = factor.nulls[factor.nulls < before]
-    if nulls.size:
-        raise SchurPivotFailure(factor.symbolic.perm[nulls])
+    absent = nulls[nulls < before]
+    if absent.size:
+        raise SchurPivotFailure(perm[absent])
     replaced = int(work.state[shared_state.REPLACED_BEFORE_SCHUR if k else shared_state.PERTURBED])
     values = work.schur.reshape(k, k).T
     return SchurBlock(values, symbolic.row_perm[before:], symbolic.perm[before:], replaced)
@@ -63,14 +69,13 @@ def schur_block(symbolic: Symbolic, work: HostWorkspace, factor: CpuFactor) -> S
 def columns_without_pivots(symbolic: Symbolic, work: HostWorkspace) -> np.ndarray:
     """Return the columns of A for which the front that failed has no pivots."""
     s, delays, start = ~int(work.state[shared_state.FAILURE]), work.delays, symbolic.plan.start
-    k, done, listed = start[s + 1] - start[s] + delays.received[s], delays.eliminated[s], 0
+    k, done = start[s + 1] - start[s] + delays.received[s], delays.eliminated[s]
     listed = delays.listed[s]
     if listed >= 0:
         names = delays.names[listed + done : listed + k]
     else:
-        names = work.pivots[start[s] + done : start[s] + k]
-        names = start[s] + np.where(names < 0, ~names, names)
-    return symbolic.perm[np.where(names < 0, ~names, names)]
+        names = start[s] + work.pivots[start[s] + done : start[s] + k]
+    return symbolic.perm[np.where(names < 0, ~names, names)]  # null columns are marked
 
 
 class SchurSubstitution:

@@ -7,7 +7,6 @@ that is eliminated last. A x = b then is S x2 = b2 - A21 A11^-1 b1 and A11 x1 = 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -135,7 +134,7 @@ class SchurComplement:
         x = self._numbers.answer(lambda solver: _expanded(solver, known, B), certain=True)
         return restore(finite(x))
 
-    def _block(self, b: Untyped) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
+    def _block(self, b: Untyped) -> tuple[np.ndarray, Callable[[np.ndarray], Untyped]]:
         """Return right-hand sides as a block on the host, and the way back for results."""
         factor = self._numbers.factor
         _require_schur(factor)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..backend.choose import requested
-
-if TYPE_CHECKING:
-    from .analyzed import Analyzed
 
 
 def required_index(schur: ArrayLike | None, n: int) -> np.ndarray | None:
@@ -51,11 +46,10 @@ def host_backend(name: str) -> str:
     return "cpu"
 
 
-def require_same_schur(schur: ArrayLike | None, analysis: Analyzed) -> None:
-    """Raise ValueError if `schur` is given and differs from that of an analysis."""
-    index = required_index(schur, analysis.n)
+def require_same_schur(schur: ArrayLike | None, planned: np.ndarray | None, n: int) -> None:
+    """Raise ValueError if `schur` is given and differs from that `planned` by an analysis."""
+    index = required_index(schur, n)
     if index is None:
         return
-    planned = analysis.symbolic.schur
     if planned is None or not np.array_equal(planned, index):
         raise ValueError("the analysis has another `schur`. Try: frontal.analyze(A, schur=...)")

@@ -327,6 +327,12 @@ def test_given_order_is_that_of_the_other_unknowns():
     np.testing.assert_array_equal(factor.analysis.perm[-2:], index)
 
 
+def test_index_of_disconnected_parts():
+    A = sp.csc_array(sp.block_diag([poisson2d(4), poisson2d(5), sp.eye_array(3)]))
+    index = np.array([43, 30, 2, 17, 7])
+    check(frontal.factorize(A, schur=index), A, index)
+
+
 def test_cache_folder_tells_schur_complements_apart(tmp_path, monkeypatch):
     monkeypatch.setenv("FRONTAL_ANALYSIS_CACHE", str(tmp_path))
     A = sp.csc_array(poisson2d(46))

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from .factor.factor import Factor
     from .factor.quasidefinite import NotQuasidefiniteError
     from .factor.replaced_pivots import InverseInaccurateError
-    from .info import InverseInfo, SolveInfo
+    from .info import InverseInfo, LeastSquaresInfo, SolveInfo
+    from .least_squares.api import LeastSquares, lstsq
+    from .least_squares.rank import RankUncertainError
     from .solver import Solver
 
 # Names are imported on first use: `import frontal` loads neither Numba nor SciPy.
@@ -49,6 +51,7 @@ _HOME = {
     "analyze": "api",
     "factorize": "api",
     "solve": "api",
+    "lstsq": "least_squares.api",
     "factorize_batch": "batch.api",
     "solve_batch": "batch.api",
     "BatchFactor": "batch.factors",
@@ -57,6 +60,8 @@ _HOME = {
     "Factor": "factor.factor",
     "EigenInfo": "eigen.report",
     "InverseInfo": "info",
+    "LeastSquares": "least_squares.api",
+    "LeastSquaresInfo": "info",
     "SolveInfo": "info",
     "Solver": "solver",
     "BatchError": "errors",
@@ -73,6 +78,7 @@ _HOME = {
     "NotQuasidefiniteError": "factor.quasidefinite",
     "OrderingTimeout": "errors",
     "PerformanceWarning": "errors",
+    "RankUncertainError": "least_squares.rank",
     "SingularMatrixError": "errors",
     "SolutionOverflowError": "errors",
     "StaleFactorError": "errors",
@@ -95,12 +101,15 @@ __all__ = [
     "InertiaUncertainError",
     "InverseInaccurateError",
     "InverseInfo",
+    "LeastSquares",
+    "LeastSquaresInfo",
     "MissingEigenvaluesError",
     "NonFiniteInputError",
     "NotPositiveDefiniteError",
     "NotQuasidefiniteError",
     "OrderingTimeout",
     "PerformanceWarning",
+    "RankUncertainError",
     "SingularMatrixError",
     "SolutionOverflowError",
     "SolveInfo",
@@ -113,6 +122,7 @@ __all__ = [
     "gpu",
     "io",
     "linalg",
+    "lstsq",
     "ordering",
     "problems",
     "solve",

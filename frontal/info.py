@@ -1,4 +1,4 @@
-"""The reports of a solve and of an inverse."""
+"""The reports of a solve, of a least-squares solution and of an inverse."""
 
 from __future__ import annotations
 
@@ -69,6 +69,61 @@ class SolveInfo:
     def as_dict(self) -> dict[str, object]:
         """Return all fields, ready for JSON."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class LeastSquaresInfo:
+    """How accurately a least-squares problem was solved.
+
+    With `damp` the residual is that of [A; damp I] x = [b; 0]. Norms of A are estimates of its
+    2-norm from below, so errors are overestimated.
+
+    Attributes
+    ----------
+    residual_norm : float
+        2-norm of the residual r; the largest over right-hand sides.
+    optimality : float
+        |A^H r| / (|A| |r|), 2-norms, the largest over right-hand sides: 0 for a zero residual. It
+        is large without meaning for a residual that consists of rounding errors.
+    backward_error : float
+        Upper bound of the least relative change |E| / |A| for which x solves the problem of A + E,
+        the largest over right-hand sides (Stewart 1977, and one that uses both residuals).
+    norm_error : float or None
+        |x - A^H w| / |x| for a vector w, the largest over right-hand sides: how far x is from the
+        range of A^H, in which the solution of least norm is. None if x is unique.
+    rank : int or None
+        Rank of A to working precision; None with `damp`, which needs no rank.
+    condition : float or None
+        Estimate of the ratio of the extreme singular values of A (with `damp`: of [A; damp I]),
+        after its columns, or the rows of a wide matrix, were scaled. None for deficient rank.
+    forward_error : float or None
+        First-order estimate of the relative error of x, in scaled unknowns: the precision, or the
+        backward error, times condition + condition^2 |r| / (|A| |x|); at most 1. None if
+        `condition` is.
+    refinement_steps : int
+        Accepted corrections, the most of a right-hand side.
+    method : str
+        ``"signed_ldlh"``, or ``"ldlt"`` or ``"ldlh"`` if pivots had to be searched.
+    backend : str
+        ``"cpu"`` or ``"gpu"``.
+    nnz_factor : int
+        Number of entries of the factors.
+    seconds : dict of str to float
+        Wall time of each phase.
+    """
+
+    residual_norm: float
+    optimality: float
+    backward_error: float
+    norm_error: float | None
+    rank: int | None
+    condition: float | None
+    forward_error: float | None
+    refinement_steps: int
+    method: str
+    backend: str
+    nnz_factor: int
+    seconds: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

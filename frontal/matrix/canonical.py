@@ -122,7 +122,7 @@ class Canonical:
 
     def refuse_non_finite(self) -> None:
         """Raise for the first entry, in column order, that is NaN or infinite."""
-        _check_finite(self.indptr, self.indices, self.data)
+        check_finite_entries(self.indptr, self.indices, self.data)
 
 
 def canonical(
@@ -174,10 +174,13 @@ def canonical(
     ('cholesky', array([0, 2, 4]), array([0, 1, 0, 1], dtype=int32), array([2., 1., 1., 2.]))
     """
     require_kind(kind)
-    matrix = _two_dimensional(A)
+    matrix = two_dimensional(A)
     n = matrix.shape[0]
     if matrix.shape[1] != n:
-        raise ValueError(f"the matrix must be square, its shape is {matrix.shape}")
+        raise ValueError(
+            f"the matrix must be square, its shape is {matrix.shape}. Try: frontal.lstsq for a "
+            "least-squares solution"
+        )
     work = working_dtype(matrix.dtype, "A")
     if dtype is not None:
         wanted = working_dtype(np.dtype(dtype), "the result")
@@ -194,7 +197,7 @@ def canonical(
         by_rows = sp.csr_array((data, indices, indptr), shape=matrix.shape)
         indptr, indices, data = _arrays(by_rows.tocsc(), work)
     if check_finite:
-        _check_finite(indptr, indices, data)
+        check_finite_entries(indptr, indices, data)
     if structure == UNSYMMETRIC:
         check_promise(KINDS[kind], indptr, indices, data)
     method = method_of(KINDS[kind], structure, indptr, indices, data)
@@ -323,7 +326,7 @@ def to_device(x: np.ndarray | Sparse) -> OnDevice:
     return sys.modules["cupy"].asarray(x)
 
 
-def _two_dimensional(A: MatrixLike) -> Sparse:
+def two_dimensional(A: MatrixLike) -> Sparse:
     """Return A as a SciPy sparse matrix or array with two dimensions."""
     matrix = A.get() if is_on_cupy(A) else for_scipy(A)
     refuse_masked(matrix, "A")
@@ -382,7 +385,7 @@ def _arrays(A: Sparse, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarr
     )
 
 
-def _check_finite(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
+def check_finite_entries(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
     """Raise for the first entry, in column order, that is NaN or infinite."""
     p = first_non_finite(data)
     if p >= 0:

@@ -27,7 +27,7 @@ ROWS = (
     ("__main__", "warm"),
     ("cli", "gaussian", "jax", "torch"),
     ("linalg", "solver", "batch"),
-    ("eigen",),
+    ("eigen", "least_squares"),
     ("api",),
     ("analysis_cache",),
     ("factor",),

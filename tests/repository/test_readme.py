@@ -16,6 +16,7 @@ from frontal.cli import commands as cli
 from frontal.compile import workers
 from frontal.eigen import report
 from frontal.factor import quasidefinite, replaced_pivots
+from frontal.least_squares import rank
 from frontal.numeric.method import CHOLESKY, LDLH, LDLT, LU, SIGNED_LDLH
 from frontal.ordering import metis
 
@@ -77,7 +78,7 @@ def test_the_environment_variables_are_those_of_the_code():
 
 def test_every_error_is_listed():
     kinds = (errors.FrontalError, UserWarning, errors.IllConditionedWarning)
-    modules = errors, gpu, metis, replaced_pivots, quasidefinite, report
+    modules = errors, gpu, metis, quasidefinite, rank, replaced_pivots, report
     items = [item for module in modules for item in vars(module).items()]
     there = {n for n, item in items if isinstance(item, type) and issubclass(item, kinds)}
     assert there - {"FrontalError"} == first_column("Errors")

@@ -1,0 +1,1 @@
+"""Least-squares solutions of rectangular systems by augmented systems."""

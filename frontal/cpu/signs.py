@@ -22,19 +22,7 @@ def pivot_signs(symbolic: Symbolic, values: np.ndarray) -> np.ndarray:
     """
     if not symbolic.method.signed:
         return _NO_SIGNS
-    places = diagonal_places(symbolic.indptr, symbolic.indices)[symbolic.perm]
-    return _signs(places, values, symbolic.signs)
-
-
-@brief
-def diagonal_places(indptr, indices):
-    """Return the position of each diagonal entry; -1 if it is not stored."""
-    places = np.full(indptr.size - 1, -1, np.int64)
-    for j in range(places.size):
-        for p in range(indptr[j], indptr[j + 1]):
-            if indices[p] == j:
-                places[j] = p
-    return places
+    return _signs(symbolic.diagonal_places, values, symbolic.signs)
 
 
 @inner

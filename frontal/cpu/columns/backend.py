@@ -9,13 +9,13 @@ from ...backend.host_memory import require_available
 from ...backend.memory_limit import Memory
 from ...backend.protocol import ColumnPivotFailure, HostFactor, NumericFactor, Progress
 from ...matrix.canonical import Canonical
+from ...matrix.csc import diagonal_places
 from ...numeric.method import NULL
 from ...symbolic.columns import ColumnPlan
 from ...symbolic.matching import Matching
 from ...symbolic.phase import Symbolic
 from ...symbolic.scaling import Scaling, ScalingRequest, scaled, scaling_of
 from ..layout import footprint, refuse_beyond
-from ..signs import diagonal_places
 from .arrays import ColumnInput
 from .factor import ColumnFactor
 from .factorize import FACTORIZED, FILLED, MAX_FILL_RATIO, factorize
@@ -113,7 +113,7 @@ class ColumnBackend:
                 row, column = (
                     np.array(a, np.float64) for a in (matching.row_scale, matching.col_scale)
                 )
-            places = diagonal_places(symbolic.indptr, symbolic.indices)
+            places = diagonal_places(symbolic.indptr, symbolic.indices, np.arange(symbolic.n))
             begin = StartScaling(row, row if column is None else column, column is not None, places)
             self._begin = matching, begin
         return self._begin[1]

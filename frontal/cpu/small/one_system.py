@@ -24,7 +24,7 @@ from ..factorize import work_on_fronts
 from ..finalize import finalize_in_place
 from ..ldl import front as ldl
 from ..shared_state import CRAMPED, FAILURE, NO_FAILURE, PERTURBED
-from ..signs import diagonal_places, write_signs
+from ..signs import write_signs
 
 _SYMMETRY = THRESHOLDS.symmetry
 # Outcomes. A positive one is the failed column of Cholesky in elimination order, from 1.
@@ -302,7 +302,7 @@ def pattern_of(symbolic: Symbolic, matching: Matching | None, panel: np.ndarray)
         symbolic.indices,
         row,
         column,
-        diagonal_places(symbolic.indptr, symbolic.indices)[symbolic.perm],
+        symbolic.diagonal_places,
         symbolic.by_rows[2] if method.one_triangle else np.empty(0, np.int64),
         _pivot_places(plan.start, plan.pointer, panel),
         symbolic.signs,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._typing import Untyped
 from ..backend.protocol import SchurPivotFailure
 from ..compile.jit import jit
 from ..symbolic.phase import Symbolic
@@ -93,11 +94,12 @@ class SchurSubstitution:
         k = 0 if symbolic.schur is None else symbolic.schur.size
         self._solver, self._before = solver, symbolic.n - k
         self.rows, self.columns = symbolic.row_perm[self._before :], symbolic.perm[self._before :]
-        panel, diagonal, coupling = (solver.factors[i] for i in (3, 6, 7))
+        factors: tuple[Untyped, ...] = solver.factors  # of `TriangularFactors`
+        panel, diagonal, coupling = factors[3], factors[6], factors[7]
         panel = panel[: panel.size - (k > 0)]
         indefinite = diagonal[: self._before], coupling[: self._before]
-        self._fields = (*solver.factors[:3], panel, *solver.factors[4:6], *indefinite)
-        self._fields += solver.factors[8:]
+        self._fields = (*factors[:3], panel, *factors[4:6], *indefinite)
+        self._fields += factors[8:]
 
     def condense(self, B: np.ndarray) -> np.ndarray:
         """Return b2 - A21 A11^-1 b1, (k, c), of the scaled matrix, for B (n, c)."""

@@ -229,6 +229,8 @@ FALLBACKS: tuple[tuple[type[Exception], Callable[..., bool], Callable[..., None]
     (LargeGrowth, _always, _move_to_parents),
     (ColumnPivotFailure, _always, _continue_with_fronts),
     (SchurPivotFailure, _is_mixed, _refactorize_in_double),
+    (SchurPivotFailure, _may_pair, _pair_all),
+    (SchurPivotFailure, _always, _refuse_block),
     (DelayFailure, _may_pair, _pair_all),
     (DelayFailure, _has_schur, _refuse_block),
     (DelayFailure, _always, _replace_pivots),

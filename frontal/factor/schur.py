@@ -145,12 +145,12 @@ def schur_matrix(solver: FactorSolver) -> np.ndarray:
     """Return the Schur complement of a factor; see `SchurComplement.schur`."""
     factor = _require_schur(solver.factor)
     block = _require_block(factor)
-    S = block.values.copy(order="F")
+    S = block.values
     if factor.symbolic.method.one_triangle:
-        lower = np.tril(S, -1)
         adjoint = factor.symbolic.method.adjoint
-        diagonal = np.real(S.diagonal()) if adjoint else S.diagonal()
-        S = lower + (lower.conj().T if adjoint else lower.T) + np.diag(diagonal)
+        lower, diagonal = np.tril(S, -1), S.diagonal()
+        S = (lower.conj().T if adjoint else lower.T) + lower
+        S[np.diag_indices(S.shape[0])] = np.real(diagonal) if adjoint else diagonal
     scaling = factor.scaling
     if scaling is not None:
         row, column = (
@@ -158,8 +158,11 @@ def schur_matrix(solver: FactorSolver) -> np.ndarray:
         )
         S = _times_powers(S, row[:, None] + column)
     row, column = (_positions(factor.symbolic, x) for x in (block.rows, block.columns))
-    out = np.empty_like(S)
-    out[row[:, None], column] = S
+    out = np.empty(S.shape, S.dtype)
+    if all((x[1:] > x[:-1]).all() for x in (row, column)):
+        out[...] = S
+    else:
+        out[row[:, None], column] = S
     return finite(out)
 
 

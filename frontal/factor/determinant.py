@@ -8,6 +8,8 @@ from ..backend.protocol import NumericFactor
 from ..compile.jit import jit
 from ..numeric.linear_system import eps_of
 from .extract import column_positions, row_positions
+from .replaced_pivots import require_exact_pivots
+from .solve import FactorSolver
 
 
 def slogdet(factor: NumericFactor) -> tuple[np.number, float]:
@@ -44,10 +46,17 @@ def _pivots(factor: NumericFactor) -> np.ndarray:
     return pivots
 
 
-def logdet(factor: NumericFactor) -> float:
+def certain_slogdet(solver: FactorSolver) -> tuple[np.number, float]:
+    """Return `slogdet`; raise `InverseInaccurateError` if signed pivots are not those of A."""
+    if solver.factor.symbolic.method.signed:
+        require_exact_pivots(solver, "determinant")
+    return slogdet(solver.factor)
+
+
+def logdet(solver: FactorSolver) -> float:
     """Return the natural logarithm of det(A); raise ValueError if det(A) is not positive."""
-    sign, value = slogdet(factor)
-    if not is_positive(sign, factor.symbolic.n):
+    sign, value = certain_slogdet(solver)
+    if not is_positive(sign, solver.factor.symbolic.n):
         raise ValueError(f"det(A) is not positive (its sign is {sign}); use slogdet()")
     return value
 

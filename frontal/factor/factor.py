@@ -219,7 +219,10 @@ class Factor(
 
     @property
     def growth(self) -> float:
-        """Largest modulus in the factors over the largest in the (scaled) matrix."""
+        """Largest modulus in the factors over the largest in the (scaled) matrix.
+
+        For ``kind="quasidefinite"`` the largest of |L| |D| |L^H| over the infinity norm.
+        """
         return self._numbers.solver.growth
 
     def slogdet(self) -> tuple[np.number, float]:
@@ -231,11 +234,11 @@ class Factor(
         >>> [float(x) for x in frontal.factorize(sp.csc_array([[0.0, 2.0], [1.0, 1.0]])).slogdet()]
         [-1.0, 0.6931471805599453]
         """
-        return self._numbers.answer(lambda solver: determinant.slogdet(solver.factor), True)
+        return self._numbers.answer(determinant.certain_slogdet, True)
 
     def logdet(self) -> float:
         """Return the natural logarithm of det(A); raise ValueError if det(A) is not positive."""
-        return self._numbers.answer(lambda solver: determinant.logdet(solver.factor), True)
+        return self._numbers.answer(determinant.logdet, True)
 
     @property
     def inertia(self) -> Inertia:

@@ -8,8 +8,12 @@ import numpy as np
 
 from ..backend.protocol import NumericFactor
 from ..errors import InertiaUncertainError
+from ..symbolic.relative_pivots import relative_pivots
 from .condition import sure
 from .nullspace import nearly_null
+from .quasidefinite import has_grown
+
+_DIGITS = 0.8  # share of the digits of A beyond which no solves prove the signs of pivots
 
 
 class Inertia(NamedTuple):
@@ -33,10 +37,12 @@ def inertia(factor: NumericFactor) -> Inertia:
         )
     value, known = eigenvalues_of_pivots(factor), np.ones(n, bool)
     known[factor.nulls] = False
-    known &= np.abs(value) > n * np.finfo(factor.dtype).eps  # False for NaN
+    known &= _relative(factor, value) > n * np.finfo(factor.dtype).eps  # False for NaN
     positive, negative = (int((known & (side * value > 0)).sum()) for side in (1, -1))
     # A differs from the product of the factors by a matrix of this rank
     changed = factor.perturbed
+    if method.signed and has_grown(factor.growth(), factor.dtype, _DIGITS):
+        changed = n
     if positive + negative == n and not changed and not sure(factor):
         changed = nearly_null(factor)
     positive, negative = (max(0, count - changed) for count in (positive, negative))
@@ -44,6 +50,14 @@ def inertia(factor: NumericFactor) -> Inertia:
     if unknown:
         raise InertiaUncertainError(positive, negative, unknown)
     return Inertia(positive, negative, 0)
+
+
+def _relative(factor: NumericFactor, pivots: np.ndarray) -> np.ndarray:
+    """Return moduli of pivots relative to the scaled matrix; without scaling, to its diagonal."""
+    if not factor.symbolic.method.signed:
+        return np.abs(pivots)
+    with np.errstate(all="ignore"):
+        return relative_pivots(factor.diagonal(), factor.matrix, factor.symbolic, None)
 
 
 def eigenvalues_of_pivots(factor: NumericFactor) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Signs of the pivots of quasidefinite matrices: those that a user gives, and the error."""
+"""Quasidefinite matrices: signs that a user gives, the growth of factors, and the error."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import NotPositiveDefiniteError
 from ..matrix.canonical import Canonical
+from ..numeric.linear_system import eps_of
 
 
 class NotQuasidefiniteError(NotPositiveDefiniteError):
@@ -20,9 +21,19 @@ class NotQuasidefiniteError(NotPositiveDefiniteError):
 
     what = "quasidefinite", "lacks its sign"
     causes = (
-        "Likely causes: (a) a diagonal entry is zero and `signs` are not given, (b) it is too "
-        "small. Try: signs=, regularize=True, larger diagonal entries, or kind='symmetric'"
+        "Likely causes: (a) a diagonal entry is zero and `signs` are not given, (b) signs are "
+        "wrong, (c) the matrix is another one. Replaced pivots may not be enough for solutions. "
+        "Try: signs=, regularize=True, larger diagonal entries, or kind='symmetric'"
     )
+
+
+def has_grown(growth: float, dtype: np.dtype, digits: float = 0.5) -> bool:
+    """Return whether factors with this growth have lost a share of the `digits` of A.
+
+    Pivots are not searched, so that they may be tiny beside their columns. Solutions are refined;
+    determinants, inertia and entries of the inverse are not.
+    """
+    return not growth <= eps_of(dtype) ** -digits
 
 
 def required_signs(signs: ArrayLike | None, matrix: Canonical) -> np.ndarray | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -220,3 +222,33 @@ def test_growth_is_reported():
     assert factor.inertia == (1, 1, 0)
     b = np.array([1.0, 2.0])
     np.testing.assert_allclose(factor.solve(b), np.linalg.solve(small.toarray(), b), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[1.0, 2.0], [2.0, 1.0]],  # pivots are replaced
+        [[-1e-12, 0.3, 0.4], [0.3, -1e-9, 1.0], [0.4, 1.0, 1e-16]],  # signs by rounding alone
+        [[-1e-11, -0.3], [-0.3, 1e-15]],  # quasidefinite, with large growth
+    ],
+)
+def test_queries_without_refinement_refuse_inexact_factors(rows):
+    factor = frontal.factorize(sp.csc_array(rows), kind="quasidefinite")
+    for query in (factor.slogdet, factor.logdet, factor.diag_inv, factor.logdet_vjp):
+        with pytest.raises(frontal.InverseInaccurateError, match=r"kind='symmetric'|replaced"):
+            query()
+    true = np.linalg.eigvalsh(np.array(rows))
+    with contextlib.suppress(frontal.InertiaUncertainError):
+        assert factor.inertia == ((true > 0).sum(), (true < 0).sum(), 0)
+
+
+def test_inertia_does_not_depend_on_units():
+    for unit in (1e-200, 1e-20, 1e20):
+        K = sp.diags_array([1.0, -1.0, 2.0]).tocsc() * unit
+        assert frontal.factorize(K, kind="quasidefinite").inertia == (2, 1, 0)
+
+
+def test_wrong_matrix_is_not_called_singular():
+    K = sp.csc_array([[1e-3, 2.0], [2.0, 1e-3]])
+    with pytest.raises(NotQuasidefiniteError, match="kind='symmetric'"):
+        frontal.factorize(K, kind="quasidefinite").solve(np.ones(2))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 from scipy.sparse.linalg import eigsh as arpack
 
 from ..factor.factor import Factor
@@ -18,6 +18,7 @@ from .pencil import Pencil
 MAX_DENSE = 64  # columns: up to here a dense eigensolver takes less time than ARPACK
 _ACCEPTED = 100  # roundings of a backward error
 _PRECISE = 32  # roundings of a backward error that needs no correction
+_MAX_ITERATIONS = 3  # inverse iterations of computed vectors
 _MIN_COMPONENT = 1e-8  # smaller eigenvalues of a Gram matrix come from dependent vectors
 _MIN_RECIPROCAL = 1e-12  # relative: smaller reciprocals are those of infinite eigenvalues
 
@@ -86,16 +87,53 @@ def near_shift(
         If some pairs did not converge, and all of them must; or if none did.
     """
     solve = partial(factor.solve, refine=0)
-    if is_dense(pencil.n, search.k):
-        V = _dense_vectors(pencil, solve, search)
-    else:
+    if not is_dense(pencil.n, search.k):
         V = _arpack_vectors(pencil, solve, shift, search, locked, incomplete)
+        return _iterated(pencil, solve, V, definite)
+    if locked is not None:
+        search = search._replace(k=search.k + locked.shape[1])
+    pairs = _iterated(pencil, solve, _dense_vectors(pencil, solve, search), definite)
+    if not definite:
+        return pairs
+    error = pencil.backward_errors(*pairs).max(initial=0.0)
+    if pairs.values.size >= min(search.k, pencil.n) and error <= max(accepted(pencil), search.tol):
+        return pairs
+    # one reciprocal so large that the others have no digits
+    return _dense_pairs(pencil, shift, search)
+
+
+def _iterated(pencil: Pencil, solve: Solve, V: np.ndarray, definite: bool) -> Eigenpairs:
+    """Return the pairs of vectors after as many inverse iterations as their errors need.
+
+    An iteration removes errors far from the shift, and null vectors of M.
+    """
+    limit, pairs = _PRECISE * eps_of(V.dtype), None
     if definite:
         pairs = rayleigh_ritz(pencil, V)
-        if pencil.backward_errors(*pairs).max(initial=0.0) <= _PRECISE * eps_of(V.dtype):
+        error = pencil.backward_errors(*pairs).max(initial=0.0)
+        if error <= limit:
             return pairs
-    # a step of inverse iteration removes errors far from the shift, and null vectors of M
-    return rayleigh_ritz(pencil, solve(np.asfortranarray(pencil.mass_times(V))))
+    for _ in range(_MAX_ITERATIONS):
+        start = V if pairs is None else pairs.vectors
+        iterated = rayleigh_ritz(pencil, solve(np.asfortranarray(pencil.mass_times(start))))
+        if pairs is not None and iterated.values.size < pairs.values.size:
+            break
+        pairs = iterated
+        if pencil.backward_errors(*pairs).max(initial=0.0) <= limit:
+            break
+    assert pairs is not None
+    return pairs
+
+
+def _dense_pairs(pencil: Pencil, shift: float, search: Search) -> Eigenpairs:
+    """Return eigenpairs selected by 1 / (s - shift) from those of LAPACK; M is definite."""
+    M = None if pencil.M is None else pencil.M.toarray()
+    values, vectors = scipy.linalg.eigh(pencil.A.toarray(), M)
+    with np.errstate(divide="ignore", over="ignore"):
+        reciprocals = 1 / (values - shift)
+    order = np.argsort(reciprocals, kind="stable")
+    index = np.sort(order[selected(reciprocals[order], search.k, search.which)])
+    return Eigenpairs(values[index], vectors[:, index])
 
 
 def is_dense(n: int, k: int) -> bool:
@@ -105,6 +143,8 @@ def is_dense(n: int, k: int) -> bool:
 
 def rayleigh_ritz(pencil: Pencil, V: np.ndarray) -> Eigenpairs:
     """Return the best eigenpairs in the span of vectors; fewer if the vectors are dependent."""
+    if not V.size:
+        return Eigenpairs(np.empty(0), V)
     mass = pencil.mass_times(V)
     norms = np.sqrt(np.maximum(np.einsum("ij,ij->j", V.conj(), mass).real, 0))
     V = np.asfortranarray(V[:, norms > 0] / norms[norms > 0])
@@ -138,10 +178,11 @@ def _arpack_vectors(
     operator = LinearOperator(pencil.A.shape, inverse, dtype=pencil.A.dtype)
     try:
         _, V = arpack(pencil.A, M=pencil.M, sigma=shift, OPinv=operator, **search._asdict())
-    except ArpackNoConvergence as error:
+    except ArpackError as error:
         if not incomplete:
             raise
-        V = error.eigenvectors
+        has_pairs = isinstance(error, ArpackNoConvergence)
+        V = error.eigenvectors if has_pairs else locked[:, :0]
     return np.hstack([locked, V])
 
 

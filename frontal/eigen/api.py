@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._typing import MatrixLike, Untyped
-from ..errors import IllConditionedWarning, warn
+from ..errors import IllConditionedWarning, SolutionOverflowError, warn
 from .interval import Slice, all_in, counted
 from .nearest import at_shift, transformed, without_shift
 from .pencil import Pencil
@@ -55,8 +55,10 @@ def eigsh(
         Symmetric or Hermitian and positive definite; semidefinite if a factor of A - sigma M is
         used. By default the identity.
     sigma : float, optional
-        The eigenvalues closest to sigma are wanted. If sigma is an eigenvalue, it is moved by less
-        than a hundredth of the distance of the k-th eigenvalue.
+        The eigenvalues closest to sigma are wanted. If sigma is an eigenvalue, up to rounding, the
+        factor is at a shift next to it. The distance is less than a hundredth of the distance of
+        the k-th eigenvalue, or 1e-10 ``||A|| / ||M||`` if the k eigenvalues equal sigma. The
+        eigenvalues are selected and counted around sigma itself.
     which : {"LM", "SM", "LA", "SA", "BE"}
         As in SciPy: largest or smallest magnitude, largest or smallest value, or both ends; with
         sigma this applies to 1 / (s - sigma). Without sigma, "SM" uses a factor of A, and so does
@@ -75,7 +77,7 @@ def eigsh(
         Ends that are eigenvalues, up to rounding, belong to it.
     complete : bool
         With a shift and ``which="LM"``: prove by one or two more factorizations that no eigenvalue
-        is closer to the shift than those returned, and search again if so. SciPy does not, and may
+        is closer to sigma than those returned, and search again if so. SciPy does not, and may
         miss copies of multiple eigenvalues.
     return_info : bool
         Return an `EigenInfo`, too.
@@ -96,7 +98,9 @@ def eigsh(
     MissingEigenvaluesError
         If fewer eigenvalues were computed than counted.
     SingularMatrixError
-        If A - s M is singular for all s.
+        If A - s M is singular for all s, or no shift near sigma has accurate eigenpairs.
+    SolutionOverflowError
+        If a result exceeds the range of the scalar type of A and M.
     scipy.sparse.linalg.ArpackNoConvergence
         If ARPACK does not converge.
 
@@ -141,9 +145,9 @@ def eigsh(
     errors = pencil.backward_errors(*pairs)
     if errors.max(initial=0.0) > max(accepted(pencil), tol):
         _warn_of_errors(pencil, errors)
-    outcome: list[Untyped] = [pairs.values.astype(np.finfo(pencil.dtype).dtype)]
+    outcome: list[Untyped] = [_cast(pairs.values, np.finfo(pencil.dtype).dtype)]
     if return_eigenvectors:
-        outcome.append(pairs.vectors.astype(pencil.dtype))
+        outcome.append(_cast(pairs.vectors, pencil.dtype))
     if return_info:
         outcome.append(_info(factors, region, errors, began))
     return tuple(outcome) if len(outcome) > 1 else outcome[0]
@@ -191,6 +195,15 @@ def eigvals_count(
     region = counted(factors, (a, b))
     info = _info(factors, region, np.empty(0), began)
     return (region.size, info) if return_info else region.size
+
+
+def _cast(results: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return results in the scalar type of the user's matrices."""
+    with np.errstate(over="ignore"):
+        cast = results.astype(dtype)
+    if not np.isfinite(cast).all():
+        raise SolutionOverflowError(str(dtype))
+    return cast
 
 
 def _checked_k(k: object) -> int:

@@ -167,16 +167,30 @@ def is_definite(M: sp.csc_array | None) -> bool:
     if smallest >= 0 and largest > 0:
         if np.count_nonzero(M.data) == np.count_nonzero(diagonal):
             return bool(smallest > 0)
-        if smallest > 0 and _has_cholesky(M):
+        scaled = _with_unit_diagonal(M)
+        if smallest > 0 and _has_cholesky(scaled):
             return True
-        slack = _SEMIDEFINITE * M.shape[0] * _EPS * largest
-        if _has_cholesky(sp.csc_array(M + slack * sp.eye_array(M.shape[0]))):
+        slack = _SEMIDEFINITE * M.shape[0] * _EPS
+        coupled = np.bincount(M.indices, M.data != 0, M.shape[0]) > 0
+        enlarged = sp.csc_array(scaled + slack * sp.eye_array(M.shape[0]))
+        if not (coupled & (diagonal == 0)).any() and _has_cholesky(enlarged):
             return False
     raise ValueError(
         "M must be positive definite or semidefinite, and not zero. Likely causes: (a) A and M are "
         "exchanged, (b) the elements have negative masses. Try: eigsh(M, M=A), whose eigenvalues "
         "are the reciprocals, if A is positive definite"
     )
+
+
+def _with_unit_diagonal(M: sp.csc_array) -> sp.csc_array:
+    """Return M with rows and columns scaled by powers of two.
+
+    Positive diagonal entries become 1/2 to 2. Rounding errors of each entry are then relative to its own row and column.
+    """
+    diagonal = M.diagonal().real
+    exponent = np.frexp(np.where(diagonal > 0, diagonal, 1.0))[1]
+    scale = sp.diags_array(np.ldexp(1.0, -(exponent // 2)))
+    return sp.csc_array(scale @ M @ scale)
 
 
 def _has_cholesky(M: sp.csc_array) -> bool:

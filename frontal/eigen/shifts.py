@@ -185,7 +185,8 @@ def is_definite(M: sp.csc_array | None) -> bool:
 def _with_unit_diagonal(M: sp.csc_array) -> sp.csc_array:
     """Return M with rows and columns scaled by powers of two.
 
-    Positive diagonal entries become 1/2 to 2. Rounding errors of each entry are then relative to its own row and column.
+    Positive diagonal entries become 1/2 to 2. Rounding errors of each entry are then relative
+    to its own row and column.
     """
     diagonal = M.diagonal().real
     exponent = np.frexp(np.where(diagonal > 0, diagonal, 1.0))[1]

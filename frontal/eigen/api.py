@@ -13,8 +13,8 @@ from ..errors import IllConditionedWarning, SolutionOverflowError, warn
 from .interval import Slice, all_in, counted
 from .nearest import at_shift, transformed, without_shift
 from .pencil import Pencil
-from .report import EigenInfo
-from .ritz import Search, accepted
+from .report import EigenInfo, MissingEigenvaluesError
+from .ritz import Eigenpairs, Search, accepted
 from .shifts import ShiftedFactors, is_definite
 
 _WHICH = "LM", "SM", "LA", "SA", "BE"
@@ -120,37 +120,63 @@ def eigsh(
     >>> w.size, frontal.linalg.eigvals_count(A, 0, 1)
     (6, 6)
     """
-    began, pencil = time.perf_counter(), Pencil.from_matrices(A, M)
+    began = time.perf_counter()
+    pencil = Pencil.from_matrices(A, M, scaled=mode == "normal")
     start = _first_vector(pencil, v0, rng)
     search = Search(_checked_k(k), which, start, ncv, maxiter, tol, mode)
     _check(search, sigma, interval, pencil.A.dtype)
     factors = ShiftedFactors(pencil, definite=mode == "buckling" or is_definite(pencil.M))
     if interval is None and search.k >= pencil.n and mode == "normal":
         interval = -np.inf, np.inf
-    region = None
+    try:
+        region, pairs = _computed(factors, search, sigma, interval, complete)
+    except MissingEigenvaluesError as error:
+        low, high = pencil.in_user_units(np.array(error.interval)).tolist()
+        values = pencil.in_user_units(error.eigenvalues)
+        vectors = pencil.normalized(error.eigenvectors)
+        raise MissingEigenvaluesError((low, high), error.count, values, vectors) from None
+    errors = pencil.backward_errors(*pairs)
+    if errors.max(initial=0.0) > max(accepted(pencil), tol):
+        _warn_of_errors(pencil, errors)
+    outcome: list[Untyped] = [
+        _cast(pencil.in_user_units(pairs.values), np.finfo(pencil.dtype).dtype)
+    ]
+    if return_eigenvectors:
+        outcome.append(_cast(pencil.normalized(pairs.vectors), pencil.dtype))
+    if return_info:
+        outcome.append(_info(factors, region, errors, began))
+    return tuple(outcome) if len(outcome) > 1 else outcome[0]
+
+
+def _computed(
+    factors: ShiftedFactors,
+    search: Search,
+    sigma: float | None,
+    interval: tuple[float, float] | None,
+    complete: bool,
+) -> tuple[Slice | None, Eigenpairs]:
+    """Return eigenpairs, and the interval that was counted if one is requested."""
+    pencil = factors.pencil
     if interval is not None:
-        region = counted(factors, interval)
-        pairs = all_in(factors, region, start)
-    elif sigma is None:
+        region = _counted(factors, interval)
+        return region, all_in(factors, region, search.v0)
+    if sigma is None:
         pairs = without_shift(factors, search, complete)
-    elif mode != "normal":
+    elif search.mode != "normal":
         pairs = transformed(factors, float(sigma), search)
     else:
-        pairs = at_shift(factors, float(sigma), search, complete)
-    if region is None and pairs.values.size < search.k:
+        pairs = at_shift(factors, pencil.shift_of(sigma), search, complete)
+    if pairs.values.size < search.k:
         raise ValueError(
             f"k is {search.k}, but M has so low a rank that only {pairs.values.size} eigenvalues "
             f"are finite. Try: k={pairs.values.size}"
         )
-    errors = pencil.backward_errors(*pairs)
-    if errors.max(initial=0.0) > max(accepted(pencil), tol):
-        _warn_of_errors(pencil, errors)
-    outcome: list[Untyped] = [_cast(pairs.values, np.finfo(pencil.dtype).dtype)]
-    if return_eigenvectors:
-        outcome.append(_cast(pairs.vectors, pencil.dtype))
-    if return_info:
-        outcome.append(_info(factors, region, errors, began))
-    return tuple(outcome) if len(outcome) > 1 else outcome[0]
+    return None, pairs
+
+
+def _counted(factors: ShiftedFactors, interval: tuple[float, float]) -> Slice:
+    low, high = interval
+    return counted(factors, (factors.pencil.end_of(low), factors.pencil.end_of(high)))
 
 
 def eigvals_count(
@@ -192,7 +218,7 @@ def eigvals_count(
     """
     began, pencil = time.perf_counter(), Pencil.from_matrices(A, M)
     factors = ShiftedFactors(pencil, definite=is_definite(pencil.M))
-    region = counted(factors, (a, b))
+    region = _counted(factors, (a, b))
     info = _info(factors, region, np.empty(0), began)
     return (region.size, info) if return_info else region.size
 
@@ -247,10 +273,12 @@ def _check(
 def _info(
     factors: ShiftedFactors, region: Slice | None, errors: np.ndarray, began: float
 ) -> EigenInfo:
+    in_user_units = factors.pencil.in_user_units
+    ends = None if region is None else in_user_units(np.array([region.low, region.high])).tolist()
     return EigenInfo(
         count=None if region is None else region.size,
-        interval=None if region is None else (region.low, region.high),
-        shifts=tuple(factors.shifts),
+        interval=None if ends is None else (ends[0], ends[1]),
+        shifts=tuple(in_user_units(np.array(factors.shifts)).tolist()),
         backward_errors=errors,
         seconds=time.perf_counter() - began,
     )

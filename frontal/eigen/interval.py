@@ -127,7 +127,7 @@ def _beyond(factors: ShiftedFactors, start: float, step: float, below: int) -> f
     return shift
 
 
-def all_in(factors: ShiftedFactors, interval: Slice, v0: np.ndarray) -> Eigenpairs:
+def all_in(factors: ShiftedFactors, interval: Slice, v0: np.ndarray | None) -> Eigenpairs:
     """Return all eigenpairs in a counted interval.
 
     Parameters
@@ -192,7 +192,9 @@ def _is_cut(piece: Slice, sides: list[Slice]) -> bool:
     return piece.size > _MAX_SEARCHED
 
 
-def _searched(factors: ShiftedFactors, piece: Slice, shift: float, v0: np.ndarray) -> Eigenpairs:
+def _searched(
+    factors: ShiftedFactors, piece: Slice, shift: float, v0: np.ndarray | None
+) -> Eigenpairs:
     """Return the eigenpairs in a slice that searches at a shift in it compute."""
     pencil, factor = factors.pencil, factors.factor_at(shift)
     options = {"definite": factors.definite, "incomplete": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,9 @@ from ..matrix.canonical import canonical
 from ..matrix.exact import refuse_masked
 from ..numeric.linear_system import eps_of
 from ..numeric.method import symmetric_method
+
+_MAX_EXPONENT = 100  # of entries in the user's units: squares of residuals do not overflow
+_LARGEST = 2.0**1000  # shift times ||M||: ends of intervals beyond it are infinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +35,9 @@ class Pencil:
         Union of both patterns and of the diagonal of the identity.
     a_values, m_values : (nnz,) arrays
         Values of A and M on the pattern.
+    exponents : tuple of int
+        The user's A and M are divided by these powers of two, zero for usual norms; so are the
+        eigenvalues by their quotient.
     """
 
     A: sp.csc_array
@@ -40,10 +47,11 @@ class Pencil:
     pattern: sp.csc_array
     a_values: np.ndarray
     m_values: np.ndarray
+    exponents: tuple[int, int]
 
     @classmethod
-    def from_matrices(cls, A: MatrixLike, M: MatrixLike | None) -> Pencil:
-        """Check A and M, and convert them.
+    def from_matrices(cls, A: MatrixLike, M: MatrixLike | None, *, scaled: bool = True) -> Pencil:
+        """Check A and M, and convert them; divide very large or small ones by powers of two.
 
         Raises
         ------
@@ -60,6 +68,8 @@ class Pencil:
         if m is not None and m.dtype != a.dtype:
             work = np.result_type(a, m)
             a, m = a.astype(work), m.astype(work)
+        exponents = (_exponent(a), 0 if m is None else _exponent(m)) if scaled else (0, 0)
+        a, m = _divided(a, exponents[0]), None if m is None else _divided(m, exponents[1])
         unit = sp.csc_array(sp.eye_array(a.shape[0], dtype=a.dtype)) if m is None else m
         pattern = sp.csc_array(_ones(a) + _ones(unit))
         pattern.sort_indices()
@@ -71,7 +81,30 @@ class Pencil:
             pattern=pattern,
             a_values=_spread(a, pattern),
             m_values=_spread(unit, pattern),
+            exponents=exponents,
         )
+
+    def shift_of(self, value: float) -> float:
+        """Return the shift for a number in the user's units, clipped to the range of doubles."""
+        exponent = self.exponents[1] - self.exponents[0]
+        with np.errstate(over="ignore"):
+            shift = np.ldexp(float(value), exponent)
+        return float(shift if np.isinf(value) else np.clip(shift, -_LARGEST, _LARGEST))
+
+    def end_of(self, value: float) -> float:
+        """Return the end of an interval in the user's units; infinite if A - s M overflows."""
+        shift = self.shift_of(value)
+        too_large = abs(shift) * max(self.norms[1], 1.0) >= _LARGEST
+        return math.copysign(np.inf, shift) if too_large else shift
+
+    def in_user_units(self, values: np.ndarray) -> np.ndarray:
+        """Return eigenvalues or shifts in the user's units."""
+        with np.errstate(over="ignore"):
+            return np.ldexp(values, self.exponents[0] - self.exponents[1])
+
+    def normalized(self, vectors: np.ndarray) -> np.ndarray:
+        """Return vectors of norm 1 by the user's M."""
+        return vectors if not self.exponents[1] else vectors * 2.0 ** (-self.exponents[1] // 2)
 
     @property
     def n(self) -> int:
@@ -143,6 +176,19 @@ def _hermitian(matrix: MatrixLike, name: str) -> tuple[sp.csc_array, np.dtype]:
         double = sp.csc_array((double + double.conj().T) / 2)
         double.sort_indices()
     return double, stored.dtype
+
+
+def _exponent(matrix: sp.csc_array) -> int:
+    """Return the even exponent of two by which a matrix is divided."""
+    exponent = int(np.frexp(np.abs(matrix.data).max(initial=0.0))[1])
+    return exponent - exponent % 2 if abs(exponent) > _MAX_EXPONENT else 0
+
+
+def _divided(matrix: sp.csc_array, exponent: int) -> sp.csc_array:
+    if not exponent:
+        return matrix
+    half = 2.0 ** (-exponent // 2)  # the power itself may overflow
+    return sp.csc_array(matrix * half * half)
 
 
 def _ones(matrix: sp.csc_array) -> sp.csc_array:

@@ -97,6 +97,30 @@ def test_values_beyond_single_precision_raise():
         eigsh(A, interval=(-np.inf, np.inf))
 
 
+@pytest.mark.parametrize("scale", [1e200, 1e-200, 1e300, 1e-300])
+def test_units_of_any_size_have_scaled_eigenvalues(scale):
+    A, M, every = grid(5), 2.0 * sp.eye_array(25), dense_eigenvalues(grid(5))
+    for units, mass in ((scale, None), (1.0, M / scale), (scale, M * scale)):
+        factor = units if mass is None else units / mass.diagonal()[0]
+        values, vectors, info = eigsh(units * A, M=mass, interval=(0, np.inf), return_info=True)
+        np.testing.assert_allclose(values / factor, every, rtol=1e-12)
+        norms = np.linalg.norm(vectors, axis=0) * (1 if mass is None else mass.diagonal()[0] ** 0.5)
+        np.testing.assert_allclose(norms, 1, rtol=1e-12)
+        assert abs(info.interval[0]) <= 1e-9 * factor
+        assert eigvals_count(units * A, 0, 4.5 * factor, mass) == (every < 4.5).sum()
+        values = eigsh(units * A, 3, mass, 2.2 * factor)[0]
+        np.testing.assert_allclose(
+            np.sort(abs(values / factor - 2.2)), np.sort(abs(every - 2.2))[:3]
+        )
+
+
+def test_interval_of_all_doubles_has_all_eigenvalues():
+    for scale in (1.0, 1e200):
+        A = sp.csc_array(scale * np.diag(np.arange(1.0, 9.0)))
+        values = eigsh(A, interval=(-1.7e308, 1.7e308))[0]
+        np.testing.assert_allclose(values / scale, np.arange(1.0, 9.0))
+
+
 def test_failure_of_arpack_cuts_the_slice(monkeypatch):
     search, failures = ritz.arpack, []
 

@@ -33,9 +33,10 @@ def tiny_pivots(factor: NumericFactor) -> int:
 
 
 def cancellation(A: sp.sparray) -> float:
-    """Return an upper bound of the ratio of the 2-norms of |A| and A."""
+    """Return an upper bound of the ratio of the 2-norms of |A| and A; 1 for zeros."""
     rows = np.bincount(A.indices, minlength=A.shape[0]).max(initial=0)
-    return float(min(A.shape[0] ** 0.5, (rows * np.diff(A.indptr).max(initial=0)) ** 0.25))
+    columns = np.diff(A.indptr).max(initial=0)
+    return float(max(1, min(A.shape[0] ** 0.5, (rows * columns) ** 0.25)))
 
 
 def largest_null_error(factor: NumericFactor, A: sp.sparray) -> float:

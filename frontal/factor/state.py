@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..backend.memory_limit import Memory
 from ..backend.protocol import NumericFactor, Progress
@@ -24,6 +24,17 @@ from .solve import FactorSolver
 log = logging.getLogger("frontal")
 
 T = TypeVar("T")
+
+
+class PreparedSolver(Protocol):
+    """Solves of a special kind, with what they prepare once for a factor."""
+
+    solver: FactorSolver
+
+    def __init__(self, solver: FactorSolver) -> None: ...
+
+
+P = TypeVar("P", bound=PreparedSolver)
 
 
 class Missing(Enum):
@@ -103,7 +114,7 @@ class FactorState:
         self._last: LastSuccess | None = None  # only while a factor is missing
         # the solver of LU by columns, and the same matrix by fronts, on demand
         self._frontal: tuple[FactorSolver, FactorState] | None = None
-        self._parts: PartSolver | None = None  # of the solver that it names, on demand
+        self._prepared: dict[type, PreparedSolver] = {}  # of solvers that they name, on demand
 
     @property
     def solver(self) -> FactorSolver:
@@ -216,7 +227,7 @@ class FactorState:
         If `mixed`, a factor in single precision is tried first. `renewed` means that the analysis
         may be of other values.
         """
-        began, self._frontal, self._parts = time.perf_counter(), None, None
+        began, self._frontal, self._prepared = time.perf_counter(), None, {}
         attempt = partial(
             Attempt, matrix, self.analysis, self.singular, self.memory, renewed=renewed
         )
@@ -264,23 +275,28 @@ class FactorState:
             known = self._frontal = solver, frontal
         return known[1].answer(question, certain=True)
 
-    def answer_by_parts(self, question: Callable[[PartSolver], T]) -> T:
-        """Evaluate a query that solves with parts of the factors; see `answer`.
+    def answer_by(self, kind: type[P], question: Callable[[P], T]) -> T:
+        """Evaluate a query that solves by a `PreparedSolver`; see `answer`.
 
-        The parts are prepared once, until new values.
+        It is prepared once, until new values.
         """
 
         def asked(solver: FactorSolver) -> T:
-            parts = self._parts
-            if parts is None or parts.solver is not solver:  # another thread may have refactorized
-                parts = self._parts = PartSolver(solver)
-            return question(parts)
+            known = self._prepared.get(kind)
+            if not isinstance(known, kind) or known.solver is not solver:
+                known = kind(solver)  # another thread may have refactorized
+                self._prepared[kind] = known
+            return question(known)
 
         return self.answer(asked, certain=True)
 
+    def answer_by_parts(self, question: Callable[[PartSolver], T]) -> T:
+        """Evaluate a query that solves with parts of the factors; see `answer_by`."""
+        return self.answer_by(PartSolver, question)
+
     def free(self) -> None:
         """Release the memory; later use is an error."""
-        self._frontal = self._parts = None
+        self._frontal, self._prepared = None, {}
         if self._solver is not Missing.FREED:
             self.last().solver.factor.free()
         self._solver, self._last = Missing.FREED, None
@@ -321,4 +337,4 @@ class FactorState:
         """Return the state for a pickle, on the host."""
         on_device = self.factor.backend != "cpu"
         state = self.on_cpu(self.analysis) if on_device else self
-        return {**vars(state), "_frontal": None, "_parts": None}
+        return {**vars(state), "_frontal": None, "_prepared": {}}

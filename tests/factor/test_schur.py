@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -354,3 +355,23 @@ def test_inaccurate_schur_complement_warns(kind):
                 factor.schur()
         else:
             factor.schur()  # warnings are errors
+
+
+@pytest.mark.parametrize("singular", ["raise", "warn", "allow"])
+def test_growth_in_the_factors_warns_and_solves_are_refined(singular):
+    """Pivots of a quasidefinite kind are not exchanged: its factors grow by 7e14 here."""
+    A = np.diag([1e-7, -1e-15, 1e-7, -1e-14])
+    for i, j, value in ((0, 1, 1.5), (0, 3, 1.3), (1, 2, -0.8), (2, 3, 1.8)):
+        A[i, j] = A[j, i] = value
+    factor = frontal.factorize(
+        sp.csc_array(A), kind="quasidefinite", schur=[2, 3], singular=singular
+    )
+    b, xs = np.ones(4), np.array([1.0, 1.0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        g, x, _ = factor.schur_condense(b), factor.schur_expand(xs, b), factor.schur()
+    assert len(caught) == (0 if singular == "allow" else 3)
+    assert all("Factor.growth is 7e+14" in str(one.message) for one in caught)
+    inner = np.linalg.inv(A[:2, :2])
+    np.testing.assert_allclose(g, b[2:] - A[2:, :2] @ inner @ b[:2], rtol=1e-14)
+    np.testing.assert_allclose(x[:2], inner @ (b[:2] - A[:2, 2:] @ xs), rtol=1e-14)

@@ -231,3 +231,20 @@ def test_null_space_is_that_of_the_last_values():
         assert factor.null_columns.size == p
         assert (info.condition is None) == (p == 1)
         np.testing.assert_allclose(B @ x, b, atol=1e-13)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("n", [1, 3])
+def test_zero_matrices_are_singular(n, stored):
+    A = sp.csc_array((np.zeros(n * stored), np.arange(n * stored), np.arange(n + 1) * stored),
+                     shape=(n, n))  # fmt: skip
+    index, signs = np.arange(n), np.ones(n)
+    for kind in ("symmetric", "general"):
+        with pytest.raises(frontal.SingularMatrixError):
+            frontal.factorize(A, kind=kind, schur=index)
+        S = frontal.factorize(A, kind=kind, schur=index, singular="allow").schur()
+        np.testing.assert_array_equal(S, np.zeros((n, n)))
+    with pytest.raises(frontal.SingularMatrixError):
+        frontal.factorize(A, kind="quasidefinite", signs=signs)
+    factor = frontal.factorize(A, kind="quasidefinite", signs=signs, singular="allow")
+    np.testing.assert_array_equal(factor.null_columns, index)

@@ -53,12 +53,25 @@ def test_sigma_at_integer_eigenvalue_returns_copies():
 
 
 def test_shift_is_moved_within_the_limit():
-    A = grid(7)
-    every = dense_eigenvalues(A)
-    for sigma in every[::3]:
-        info = eigsh(A, k=3, sigma=float(sigma), complete=False, return_info=True)[2]
-        limit = max(0.01 * np.sort(abs(every - sigma))[2], 1e-10 * 16)
-        assert abs(info.shifts[-1] - sigma) <= limit
+    small = 1e-6 * np.arange(40)
+    A = sp.csc_array(sp.diags_array(np.concatenate([small, [1e6] * 3])))
+    values, _, info = eigsh(A, k=3, sigma=0, complete=False, return_info=True)
+    np.testing.assert_allclose(values, small[:3], atol=1e-12)
+    assert 0 < abs(info.shifts[-1]) <= 0.01 * small[2]
+
+
+def test_sigma_at_eigenvalue_with_semidefinite_mass_returns_closest():
+    A, mass = grid(7), np.ones(49)
+    mass[::4] = 0
+    M = sp.csc_array(sp.diags_array(mass))
+    massive, rest = np.flatnonzero(mass), np.flatnonzero(mass == 0)
+    dense = A.toarray()
+    inner = np.linalg.solve(dense[np.ix_(rest, rest)], dense[np.ix_(rest, massive)])
+    every = np.linalg.eigvalsh(
+        dense[np.ix_(massive, massive)] - dense[np.ix_(massive, rest)] @ inner
+    )
+    for sigma in every[::4]:
+        check_closest(A, sigma, 4, every, M)
 
 
 def test_sigma_in_dense_cluster_is_counted():

@@ -22,7 +22,8 @@ _FARTHER = 10.0  # factor of a move without k eigenpairs
 _LEAST = 2.0**-48  # largest move at rounding level, relative to all eigenvalues
 _ROUNDING = 2.0**-42  # distance of eigenvalues that equal sigma, relative to all eigenvalues
 _MAX_SHIFTS = 10
-_INNER = 1e-3  # of the last gap: distance of the counted interval from the k-th eigenvalue
+_INNER = 1e-3  # of the last gap: largest distance of the counted end from the k-th eigenvalue
+_COUNTED = 2.0**-40  # the same, relative to all eigenvalues
 _MAX_MISSING = 32  # eigenvalues of one further search
 
 
@@ -153,7 +154,8 @@ def _completed(
     while True:
         distance = np.sort(np.abs(pairs.values - sigma))[: search.k]
         error = pencil.value_errors(*pairs)
-        radius = _inner_radius(distance, float(error.max(initial=0.0)))
+        certain = _COUNTED * pencil.scale_at(sigma)
+        radius = _inner_radius(distance, float(error.max(initial=0.0)), certain)
         if radius <= 0:
             break
         ends, count = _counted_around(factors, sigma, radius)
@@ -180,14 +182,17 @@ def _counted_around(
     return (low, high), through - below
 
 
-def _inner_radius(distance: np.ndarray, error: float) -> float:
-    """Return a radius a little below the last of ascending distances, between two of them."""
+def _inner_radius(distance: np.ndarray, error: float, certain: float) -> float:
+    """Return a radius a little below the last of ascending distances, between two of them.
+
+    An inertia is probably certain at the distance `certain` from an eigenvalue.
+    """
     if not distance.size:
         return 0.0
     last = distance[-1]
     closer = distance[distance < last - max(4 * error, _INNER**2 * last)]
     gap = last - (closer[-1] if closer.size else 0.0)
-    return float(last - max(_INNER * gap, 2 * error))
+    return float(last - max(min(_INNER * gap, certain), 2 * error))
 
 
 def without_shift(factors: ShiftedFactors, search: Search, complete: bool) -> Eigenpairs:

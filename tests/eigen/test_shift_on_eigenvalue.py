@@ -60,6 +60,13 @@ def test_shift_is_moved_within_the_limit():
     assert 0 < abs(info.shifts[-1]) <= 0.01 * small[2]
 
 
+def test_values_are_selected_around_sigma_not_the_shift():
+    for near, far in ((-1.0, 1.0 + 5e-11), (1.0, -1.0 - 5e-11)):
+        A = sp.csc_array(np.diag([0.0, near, far, 2.0]))
+        values = eigsh(A, k=2, sigma=0, return_eigenvectors=False)
+        np.testing.assert_allclose(values, sorted([0.0, near]), atol=1e-14)
+
+
 def test_sigma_at_eigenvalue_with_semidefinite_mass_returns_closest():
     A, mass = grid(7), np.ones(49)
     mass[::4] = 0

@@ -67,6 +67,8 @@ def changed(
         _warn_of_cancellation(update)
         if factor is not None:
             update.complete()
+        else:
+            update.pass_on(revised.factor, True)
         return revised
     except Exception as failure:
         update.undo()
@@ -75,6 +77,7 @@ def changed(
             error = NotPositiveDefiniteError(failure.column)
         if not update.restored:
             old = _factorized(state, solver.factor.matrix, solver.verdict)
+            update.pass_on(old.factor, False)
             raise RestoredFactor(old, error) from failure
         raise error from None
 
@@ -92,13 +95,14 @@ def _started(factor: NumericFactor, start: Callable[[NumericFactor], PanelChange
 
 
 def _warn_of_cancellation(update: PanelChange) -> None:
-    """Warn if the new matrix has an entry that is only the rounding of a larger one."""
-    lost = update.cancellation * eps_of(update.matrix.dtype)
-    if lost > THRESHOLDS.warned:
+    """Warn if the new matrix has an entry that is only the rounding of larger ones before."""
+    eps = eps_of(update.matrix.dtype)
+    lost = update.lost(THRESHOLDS.warned / eps)
+    if lost * eps > THRESHOLDS.warned:
         warn(
-            f"a diagonal entry becomes {update.cancellation:.0e} times smaller, so that its "
-            f"relative error may be {min(lost, 1.0):.0e}. Try: refactorize with values that were "
-            "never added to larger ones",
+            f"this and earlier changes make a diagonal entry about {lost:.0e} times smaller, so "
+            f"that its relative error may be {min(lost * eps, 1.0):.0e}. Try: refactorize with "
+            "values that were never added to larger ones",
             IllConditionedWarning,
         )
 

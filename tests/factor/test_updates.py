@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -170,7 +171,7 @@ def test_large_update_and_its_downdate_factorize_anew():
     factor.update(c)
     assert factor._numbers.factor.updates.errors.max() == 1
     factor.downdate(c)
-    assert factor._numbers.factor.updates is None
+    assert factor._numbers.factor.updates.errors.max() == 0
     assert_same_factor(factor, factor.A)
     assert abs(factor.A - A).max() <= 2.0**40 * np.finfo("f8").eps
 
@@ -213,7 +214,7 @@ def test_many_columns_factorize_anew():
     C = columns_in(pairs, 400, 500, "f8", 0)
     expected = sp.csc_array(A.toarray() + product(C))
     factor.update(C)
-    assert factor._numbers.factor.updates is None  # a new factor
+    assert factor._numbers.factor.updates.errors.max() == 0  # a new factor
     assert abs(factor.A - expected).max() <= 1e-13 * abs(expected).max()
     assert_same_factor(factor, factor.A)
     panels = factor._numbers.factor.panels
@@ -309,3 +310,20 @@ def test_small_solves_follow_updates():
             assert np.allclose(A @ x + c * (c @ x), b), step
         factor.downdate(c)
         assert np.allclose(A @ factor.solve(b), b)
+
+
+@pytest.mark.parametrize("refactorized", [False, True])
+def test_losses_of_many_downdates_add_up(refactorized, monkeypatch):
+    """No downdate loses more than two digits; all together lose all of them."""
+    if refactorized:  # the values of a new factor are those that were changed
+        monkeypatch.setattr(update, "MAX_ROTATIONS", 0)
+    A = sp.csc_array([[3.0, 1.0], [1.0, 2.0]])
+    factor = frontal.factorize(A, kind="spd").update([1e8, 0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for power in range(14, -2, -2):
+            factor.downdate([np.sqrt(factor.A[0, 0] - 3 - 10.0**power), 0])
+    assert caught
+    assert all("this and earlier changes" in str(one.message) for one in caught)
+    factor.update([1.0, 0])  # no loss: warnings are errors
+    factor.refactorize(A).update([1e3, 0]).downdate([1e3, 0])

@@ -30,6 +30,9 @@ class UpdateRecord:
     errors : (n,) float64 array
         Bound of the error of each row of L L^H by rotations since the factorization, in roundings
         of its diagonal entry, in elimination order.
+    lost : (n,) float64 array
+        Bound of the error of each diagonal entry of A by changes since the factorization, in
+        roundings of the entry, in elimination order.
     private : bool
         The values of A are those of an update, and no other factor uses them.
     saved : array of the scalar type
@@ -38,13 +41,14 @@ class UpdateRecord:
 
     symbolic: Symbolic
     errors: np.ndarray
+    lost: np.ndarray
     private: bool = False
     saved: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def for_symbolic(cls, symbolic: Symbolic) -> UpdateRecord:
         """Return the record of a factor without updates."""
-        return cls(symbolic, np.zeros(symbolic.n))
+        return cls(symbolic, np.zeros(symbolic.n), np.zeros(symbolic.n))
 
     @property
     def position(self) -> np.ndarray:
@@ -59,7 +63,7 @@ class UpdateRecord:
     def copy(self) -> UpdateRecord:
         """Return the record for a copy of the factor, with which it shares the values of A."""
         self.private = False
-        return UpdateRecord(self.symbolic, self.errors.copy())
+        return UpdateRecord(self.symbolic, self.errors.copy(), self.lost.copy())
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "saved": np.empty(0)}

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._typing import Untyped
 from ...backend.protocol import NumericFactor
+from .record import UpdateRecord
 from .rows import exchange_row, fronts_of_row, put_row, take_column
 from .update import PanelChange, PatternError, with_data
 from .vectors import SparseColumns, set_row
@@ -64,6 +65,10 @@ class RowChange(PanelChange):
         if not put_row(*place, self._below, s, i, self._x):
             return False
         return self._rotate(SparseColumns(extent, rows, self._x[rows]), False)
+
+    def record_roundings(self, record: UpdateRecord) -> None:
+        """See `PanelChange`; the new values are the user's."""
+        record.lost[self._i] = 0
 
     def _restore_panels(self) -> None:
         if self._saved is not None:

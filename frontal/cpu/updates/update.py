@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._typing import Untyped
 from ...backend.protocol import Health, NumericFactor
+from ...machine.lockfree_property import cached_property
 from ...matrix.canonical import Canonical
 from ...numeric.method import CHOLESKY
 from ..factor import CpuFactor
@@ -80,12 +81,21 @@ class PanelChange(ABC):
         """Whether the new values are finite."""
         return True
 
-    @property
-    def cancellation(self) -> float:
-        """Largest ratio of a diagonal entry of A to the new one."""
+    @cached_property
+    def roundings(self) -> np.ndarray:
+        """Bound of the errors of changed diagonal entries of A, in roundings of the new entries.
+
+        The errors of earlier changes stay, while the entries become smaller.
+        """
         rows, old = self._support
-        new = np.real(self.matrix.data[self._record.diagonal[rows]])
-        return float((old / new).max(initial=0.0))
+        new = np.real(self.matrix.data[self._record.diagonal[rows]]).astype(np.float64)
+        return (old / new) * self._record.lost[rows] + np.maximum(old / new, 1)
+
+    def lost(self, limit: float) -> float:
+        """Return the largest of `roundings` above a limit of which no change has warned; else 0."""
+        before = self._record.lost[self._support[0]]
+        reported = (before > limit) & (self.roundings <= 2 * before)
+        return float(np.where(reported, 0, self.roundings).max(initial=0.0))
 
     @abstractmethod
     def _apply(self) -> bool:
@@ -122,9 +132,25 @@ class PanelChange(ABC):
         self._restore_panels()
 
     def complete(self) -> None:
-        """Record the rotations of an accepted change."""
+        """Record the errors of an accepted change by rotations."""
         self._assess(True)
+        self.record_roundings(self._record)
         self._record.private = True
+
+    def record_roundings(self, record: UpdateRecord) -> None:
+        """Record the errors of the changed diagonal entries of A."""
+        record.lost[self._support[0]] = self.roundings
+
+    def pass_on(self, factor: NumericFactor, accepted: bool) -> None:
+        """Give the errors of A to a new factor, of the new matrix if `accepted`, else of the old.
+
+        A new factorization does not bring back the digits that the values have lost.
+        """
+        assert isinstance(factor, CpuFactor)
+        factor.updates = UpdateRecord.for_symbolic(factor.symbolic)
+        factor.updates.lost[:] = self._record.lost
+        if accepted:
+            self.record_roundings(factor.updates)
 
     def _restore_panels(self) -> None:
         if self._saved is not None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +35,7 @@ from ..numeric.thresholds import THRESHOLDS, margin_of
 from . import refine
 from .condition import ConditionEstimate, dependent
 from .mixed import ImpreciseError
+from .null_proof import extended
 from .report import warn_of_condition, warn_of_error
 from .solve import FactorSolver, SolvedBlock
 from .sparse_columns import as_sparse
@@ -132,6 +133,48 @@ class LowRankChange:
         system.limits = with_long_rows(system.limits, int(np.diff(M.indptr).max(initial=0)))
         return system
 
+    def measure(self, X: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return b - (A + sign C D^H) x, and its rowwise error, in long double if available.
+
+        The weights are |A| |x| + |C| |D^H| |x| + |b|, each summed over the terms of a row.
+        """
+        n, x, b = self.factor.symbolic.n, extended(X[: self.C.shape[0]]), extended(B)
+        A = extended(self.factor.matrix.A.conj().T if self.adjoint else self.factor.matrix.A)
+        C, Dh = extended(self.C), extended(self.D).conj().T
+        R = b[:n] - A @ x - self.sign * (C @ (Dh @ x))
+        size = abs(A) @ abs(x) + abs(C) @ (abs(Dh) @ abs(x)) + abs(b[:n])
+        row = size.max(axis=0, initial=0.0) * eps_of(self.dtype)
+        errors = np.abs(R) / np.where(
+            size > row, size, np.maximum(size + row, np.finfo(R.dtype).tiny)
+        )
+        return R.astype(self.dtype), errors.max(axis=0, initial=0.0).astype(np.float64)
+
+    def corrected(self, X: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return x after at most three corrections of large errors of A + sign C D^H."""
+        n, limit = self.factor.symbolic.n, THRESHOLDS.accepted * eps_of(self.dtype)
+        R, errors = self.measure(X, B)
+        for _ in range(3):
+            if not (errors > limit).any():
+                break
+            border = np.zeros((B.shape[0] - n, B.shape[1]), B.dtype)
+            trial = X + self.solve(np.concatenate([R, border]))
+            trial_R, after = self.measure(trial, B)
+            better = after < errors
+            if not better.any():
+                break
+            X, R = np.where(better, trial, X), np.where(better, trial_R, R)
+            errors = np.where(better, after, errors)
+        return X, errors
+
+    def errors(self, X: np.ndarray, B: np.ndarray, rows: np.ndarray) -> BackwardErrors:
+        """Return the errors of x in A + sign C D^H, for its rowwise errors."""
+        n, A = self.factor.symbolic.n, abs(self.factor.matrix.A)
+        e = np.ones(n)
+        sums = (A.T if self.adjoint else A) @ e + abs(self.C) @ (abs(self.D).T @ e)
+        residual, x, b = (abs(Y).max(axis=0, initial=0.0)
+                          for Y in (self.measure(X, B)[0], X[:n], B[:n]))  # fmt: skip
+        return BackwardErrors(residual, x, b, float(sums.max(initial=0.0)), rows, rows)
+
     def refuse_singular(self) -> None:
         """Raise if the smallest singular vector of S gives a null vector of the changed matrix.
 
@@ -183,6 +226,9 @@ def solve_changed(
         if steps is None and errors.insufficient(system.limits):
             X, _, more = refine.rescue(system, X, bordered, errors.rowwise)
             errors, taken = system.measure(X, bordered)[1], taken + more
+        if steps != 0:
+            X, rows = changed.corrected(X, bordered)
+            errors = changed.errors(X, bordered, rows)
     if solver.mixed and errors.insufficient(system.limits):
         raise ImpreciseError(f"the backward error stays at {errors.worst:.1e}")
     estimate = None

@@ -238,3 +238,11 @@ def test_bad_arguments_of_solve_plus_are_refused():
     empty = frontal.factorize(sp.csc_array((0, 0)))
     assert empty.solve_plus(np.zeros(0), np.zeros((0, 2))).shape == (0,)
     assert empty.update(np.zeros((0, 2))).version == 0
+
+
+def test_error_of_a_large_change_is_that_of_the_changed_matrix():
+    C, b = np.array([[4609.297177965803, -124180.84527811687, -27765.367126728728]]), [-1.466]
+    factor = frontal.factorize(sp.csc_array([[1.0]]), kind="spd")
+    x, info = factor.solve_plus(b, C, return_info=True)
+    assert abs(x[0] * (1 + (C * C).sum()) / b[0] - 1) <= 1e-15
+    assert info.componentwise_error <= 1e-15

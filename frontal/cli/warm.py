@@ -81,7 +81,7 @@ def tasks(dtypes: Sequence[str], backends: Sequence[str]) -> list[Task]:
     """Return the tasks that follow the analysis, the slowest first.
 
     >>> [task.name for task in tasks(["float64"], ["cpu"])]
-    ['cpu ldlt float64', 'cpu lu float64', 'cpu cholesky float64']
+    ['cpu ldlt float64', 'cpu lu float64', 'cpu signed_ldlh float64', 'cpu cholesky float64']
     """
     return [
         Task(backend, method.name, dtype)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from frontal.errors import NonFiniteInputError
 from frontal.matrix.canonical import KINDS, canonical, working_dtype
-from frontal.numeric.method import CHOLESKY, LDLH, LDLT, LU
+from frontal.numeric.method import CHOLESKY, LDLH, LDLT, LU, SIGNED_LDLH
 
 FORMATS = ["csr", "csc", "coo", "dia", "lil", "dok", "bsr"]
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
@@ -215,6 +215,7 @@ def test_kinds(kind):
     for dtype in DTYPES:
         adjoint = LDLH if np.issubdtype(dtype, np.complexfloating) else LDLT
         others = {"symmetric": LDLT, "hermitian": adjoint, "general": LU}
+        others["quasidefinite"] = SIGNED_LDLH
         if kind == "symmetric" and np.issubdtype(dtype, np.complexfloating):
             dense = example(dtype) + example(dtype).T
         else:

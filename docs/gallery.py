@@ -116,7 +116,9 @@ class Recorder:
         elif name == "solve":
             self.calls.append(("solve", args[0], args[1], "N"))
         elif name in ("factorize", "refactorize"):
-            self._numbers[result] = self._factorized(args[of_class])
+            matrix = args[of_class]
+            values_alone = np.ndim(matrix) == 1  # of the pattern of the factor
+            self._numbers[result] = self._factorized(result.A.copy() if values_alone else matrix)
 
     def _factorized(self, A: Any) -> int:
         """Record a factorization; return its number."""

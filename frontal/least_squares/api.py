@@ -44,8 +44,8 @@ def lstsq(
     """Minimize |A x - b|^2 + damp^2 |x|^2.
 
     The augmented system [I A; A^H -damp^2 I] is factorized as a quasidefinite matrix, with a small
-    regularization that refinement removes (see `frontal.least_squares.augmented`). Normal equations
-    are not formed. Of all minimizers, x has the least norm.
+    regularization that refinement removes. Normal equations are not formed. Of all minimizers, x
+    has the least norm.
 
     Parameters
     ----------

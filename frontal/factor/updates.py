@@ -245,7 +245,8 @@ class Updates:
         -------
         x : array of b's shape and kind, in the common scalar type of A, b, C and D
         info : SolveInfo
-            If `return_info`: its errors and condition number are those of the changed system.
+            If `return_info`: errors are those of the changed system, the condition number is that
+            of the bordered system [A C; D^H -sign I].
 
         Raises
         ------

@@ -6,7 +6,7 @@ With y = sign D^H x, the system is a bordered one:
     [ D^H  -sign I ] [y] = [0]
 
 With W = A^-1 C and the capacitance matrix S = sign I + D^H W its solution is y = S^-1 D^H A^-1 b,
-x = A^-1 b - W y. Errors and condition numbers are those of the bordered system: its residual is
+x = A^-1 b - W y. Condition numbers are those of the bordered system: its residual is
 that of x, no product C D^H is formed, and a cancellation of A and C D^H is not hidden.
 """
 

@@ -224,9 +224,11 @@ def interrupted_by(alarm, call, seconds, times):
     """Call until a timer interrupts; then no further interrupt comes."""
     try:
         try:
-            alarm.ring(seconds, times)
             while True:
-                call()
+                alarm.ring(seconds, times)
+                last = time.monotonic() + 2
+                while time.monotonic() < last:  # Python discards an interrupt of a finalizer
+                    call()
         finally:
             alarm.silence()
     except KeyboardInterrupt:

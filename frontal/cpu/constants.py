@@ -50,7 +50,7 @@ def _constant(name: str) -> None:
         return lambda method: value
 
 
-for _name in ("panels", "pivots", "one_triangle", "indefinite", "adjoint", "signed"):
+for _name in ("panels", "pivots", "one_triangle", "indefinite", "adjoint", "signed", "square_root"):
     _constant(_name)
 
 

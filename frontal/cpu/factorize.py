@@ -82,8 +82,7 @@ def _factor_front(work, s, rank, shared, info):
     if is_schur_root(work, s):
         copy_schur(work, s)
     fetch_add(work.state, PROGRESS, 1)
-    square_root = not work.method.indefinite and not work.method.pivots
-    if square_root and k + m <= cholesky.MAX_LOOP_ROWS:
+    if work.method.square_root and k + m <= cholesky.MAX_LOOP_ROWS:
         info[0] = factor_small(work, s, rank)
         return info[0] == 0
     if not eliminate_front(work, s, rank, shared, info):

@@ -15,7 +15,7 @@ from .condition import ConditionEstimate, solution_condition
 from .factor_condition import are_accurate
 from .mixed import ImpreciseError
 from .null_proof import NOISE
-from .quasidefinite import NotQuasidefiniteError
+from .quasidefinite import refuse_replaced_signs
 from .report import smallest_pivot_column
 from .solution import Solution
 
@@ -31,8 +31,7 @@ def demand_solutions(
     b[~np.isfinite(b)] = 0
     errors = refined(b)
     if errors is None or not are_accurate(errors, float(np.finfo(factor.dtype).eps)):
-        if factor.symbolic.method.signed and factor.perturbed:
-            raise NotQuasidefiniteError
+        refuse_replaced_signs(factor)
         raise SingularMatrixError.numerical(
             smallest_pivot_column(factor), dtype=factor.matrix_dtype
         )

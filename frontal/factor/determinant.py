@@ -21,7 +21,7 @@ def slogdet(factor: NumericFactor) -> tuple[np.number, float]:
     size = np.abs(pivots).astype(np.float64)
     with np.errstate(divide="ignore"):
         logdet = float(np.log(size).sum())
-    if method.one_triangle and not method.indefinite:
+    if method.square_root:
         return pivots.dtype.type(1), 2 * logdet
     if scaling is not None:
         logdet -= float(np.log(scaling.row).sum() + np.log(scaling.column).sum())

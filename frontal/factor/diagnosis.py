@@ -27,7 +27,7 @@ from .measured_condition import measured_condition
 from .mixed import is_mixed
 from .null_proof import NOISE, proved_null_columns
 from .nullspace import NullSpace, null_space
-from .quasidefinite import NotQuasidefiniteError
+from .quasidefinite import refuse_replaced_signs
 from .report import smallest_pivot_column, warn_of_condition, warn_of_error, warn_of_rank
 from .solution import Solution
 
@@ -273,8 +273,7 @@ class Diagnosis:
             replaced = factor.perturbed or factor.nulls.size
             lost = replaced and worst > eps**0.75 and not limited
         if not worst < np.inf or lost:
-            if factor.symbolic.method.signed and factor.perturbed:
-                raise NotQuasidefiniteError
+            refuse_replaced_signs(factor)
             raise SingularMatrixError.numerical(
                 smallest_pivot_column(factor),
                 f"the backward error stays at {worst:.1e}",

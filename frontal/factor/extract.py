@@ -153,7 +153,7 @@ def pivots(factor: NumericFactor) -> np.ndarray:
     """Return the (n,) pivots by columns of A, of the unscaled matrix."""
     values, method = factor.diagonal(), factor.symbolic.method
     position = column_positions(factor)
-    if method.one_triangle and not method.indefinite:
+    if method.square_root:
         return values[position] ** 2
     if factor.scaling is not None:
         row = factor.scaling.row[_rows(factor, interchanged_positions(factor))]

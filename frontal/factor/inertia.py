@@ -27,7 +27,7 @@ class Inertia(NamedTuple):
 def inertia(factor: NumericFactor) -> Inertia:
     """Return the inertia; see `Factor.inertia`."""
     method, n = factor.symbolic.method, factor.symbolic.n
-    if method.one_triangle and not method.indefinite:
+    if method.square_root:
         return Inertia(n, 0, 0)
     if not method.inertia(factor.dtype):
         raise ValueError(

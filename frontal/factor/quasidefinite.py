@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..backend.protocol import NumericFactor
 from ..errors import NotPositiveDefiniteError
 from ..matrix.canonical import Canonical
 from ..numeric.linear_system import eps_of
@@ -25,6 +26,12 @@ class NotQuasidefiniteError(NotPositiveDefiniteError):
         "wrong, (c) the matrix is another one. Replaced pivots may not be enough for solutions. "
         "Try: signs=, regularize=True, larger diagonal entries, or kind='symmetric'"
     )
+
+
+def refuse_replaced_signs(factor: NumericFactor) -> None:
+    """Raise if solutions are inaccurate since pivots without their sign were replaced."""
+    if factor.symbolic.method.signed and factor.perturbed:
+        raise NotQuasidefiniteError
 
 
 def has_grown(growth: float, dtype: np.dtype, digits: float = 0.5) -> bool:

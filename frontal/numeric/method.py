@@ -54,6 +54,11 @@ class Method:
         return self.one_triangle and (self.pivots or self.signed)
 
     @cached_property
+    def square_root(self) -> bool:
+        """Return whether A = L L^H: the squares of the diagonal of L are the pivots."""
+        return self.one_triangle and not self.indefinite
+
+    @cached_property
     def unit(self) -> bool:
         """Return whether the diagonal of L is one and not stored."""
         return self.pivots or self.signed

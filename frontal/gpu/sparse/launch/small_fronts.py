@@ -38,7 +38,7 @@ def small_tile(dtype: npt.DTypeLike, method: Method, order: int) -> int:
     dtype = np.dtype(dtype)
     folds = order // _PANEL  # block columns, stored in pairs for Cholesky
     ld, warps = block_ld(dtype, order), max(order // 32, 1)
-    folded = method.one_triangle and not method.indefinite
+    folded = method.square_root
     if folded and folds > 1:
         folds, ld = folds // 2, ld + _PANEL
     real = dtype.itemsize // (2 if dtype.kind == "c" else 1)

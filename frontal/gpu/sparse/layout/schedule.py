@@ -97,7 +97,7 @@ def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -
         cut = _levels(plan.parent, small & (level < first))
         saved = int(cut[0].max()) - cut[2] - int(level.max()) + small_levels
         blocks = contribution_entries(m[small & (level >= first)], method).sum()
-        cholesky = method.one_triangle and not method.indefinite
+        cholesky = method.square_root
         ratio = _MAX_CHAINED_LEVELS if cholesky else _MAX_CHAINED_WITH_PIVOTS
         lower = saved >= _MIN_SAVED_LEVELS and small_levels - first <= ratio * saved
         if lower and blocks <= _MAX_CHAINED_ENTRIES:
